@@ -95,7 +95,9 @@ func (a Approval) Decide(d ApprovalDecision) (Approval, DecideResult, error) {
 }
 
 func (a Approval) mayDecide(d ApprovalDecision) error {
-	if a.Requirement.FourEyes && (d.Approver == a.Requester || d.Approver == a.OnBehalfOf) {
+	// Whatever policy says, nobody consents to their own request (governance
+	// section 1, rules 1 and 11).
+	if d.Approver == a.Requester || d.Approver == a.OnBehalfOf {
 		return Denied(PolicyFourEyes)
 	}
 	if !a.roleFits(d.Roles) {
@@ -120,6 +122,15 @@ func (a Approval) Close(status ApprovalStatus, at time.Time) (Approval, error) {
 	}
 	a.Status, a.ClosedAt = status, at
 	return a, nil
+}
+
+// Supersede ends a pending or approved approval whose subject is no longer what
+// would run (governance section 1, rule 2). A new approval asks again.
+func (a Approval) Supersede(at time.Time) (Approval, error) {
+	if a.Status == ApprovalApproved {
+		a.Status = ApprovalPending
+	}
+	return a.Close(ApprovalSuperseded, at)
 }
 
 func (a Approval) closedFault() *Fault {

@@ -100,9 +100,10 @@ func (e Execution) Start(at time.Time, lease time.Duration) (Execution, error) {
 // Wait makes a fresh execution wait for an approval, or a running or approved
 // one whose subject changed wait for a new one.
 func (e Execution) Wait(id ApprovalID, at time.Time) (Execution, error) {
-	next, err := e.to(StateWaiting, at, "", StateApproved, StateWaiting)
+	next, err := e.to(StateWaiting, at, "", StateApproved, StateRunning)
 	if err == nil {
 		next.ApprovalID = id
+		next.LeaseUntil = time.Time{}
 	}
 	return next, err
 }

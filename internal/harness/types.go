@@ -13,6 +13,10 @@ var ErrConflict = errors.New("conflict: another writer was first")
 // ErrUnknownOutcome says that a tool cannot tell whether its effect happened.
 var ErrUnknownOutcome = errors.New("the outcome of the effect is unknown")
 
+// ErrSuperseded says that what a step would change is no longer what it was
+// when it was planned: nothing was done (governance section 1, rule 2).
+var ErrSuperseded = errors.New("the state before is not the one planned for")
+
 // Request is what every surface knows of a call, once authenticated.
 type Request struct {
 	ID        anuencia.ExecutionID // minted when the request arrived (contracts section 1)
