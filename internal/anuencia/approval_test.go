@@ -86,8 +86,10 @@ func TestDecideRefuses(t *testing.T) {
 		"channel":          {func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.Channel = anuencia.ChannelTelegram }, anuencia.Denied("")},
 		"another hash":     {func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.SubjectHash = "" }, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonSubjectMismatch)},
 		"verdict":          {func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.Verdict = "Approve" }, anuencia.Invalid(anuencia.ReasonSchema)},
-		"reject, no reason": {func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.Verdict, d.Reason = anuencia.Reject, "" },
-			anuencia.Invalid(anuencia.ReasonReasonRequired)},
+		"reject, no reason": {
+			func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.Verdict, d.Reason = anuencia.Reject, "" },
+			anuencia.Invalid(anuencia.ReasonReasonRequired),
+		},
 		"late":      {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { a.ExpiresAt = at }, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonExpired)},
 		"withdrawn": {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { a.Status = anuencia.ApprovalWithdrawn }, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonWithdrawn)},
 		"zero":      {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { *a = anuencia.Approval{} }, anuencia.NewFault(anuencia.CodeInternal, "")},

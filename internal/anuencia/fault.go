@@ -115,7 +115,7 @@ type Details struct {
 // Fault is the one error type that carries a meaning for callers. The cause is
 // for the audit event and the log; it never leaves the server (governance
 // section 1, rule 12).
-type Fault struct {
+type Fault struct { //nolint:errname // the word of the domain; it is a value that travels, not only an error
 	Code    Code
 	Reason  Reason
 	Details Details
@@ -126,10 +126,18 @@ type Fault struct {
 func NewFault(code Code, reason Reason) *Fault { return &Fault{Code: code, Reason: reason} }
 
 // WithCause gives a copy that remembers err.
-func (f Fault) WithCause(err error) *Fault { f.cause = err; return &f }
+func (f *Fault) WithCause(err error) *Fault {
+	c := *f
+	c.cause = err
+	return &c
+}
 
 // WithDetails gives a copy with the details.
-func (f Fault) WithDetails(d Details) *Fault { f.Details = d; return &f }
+func (f *Fault) WithDetails(d Details) *Fault {
+	c := *f
+	c.Details = d
+	return &c
+}
 
 // Error is for operators' logs; it is never sent to a caller.
 func (f *Fault) Error() string {

@@ -1,6 +1,7 @@
 package anuencia
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -22,17 +23,24 @@ type (
 	artifactKind  struct{}
 )
 
-// The typed ids of the domain. Executions and events are UUIDv7 (contracts
-// section 1); people are random (contracts section 9).
+// The typed ids of the domain.
 type (
+	// ExecutionID is a UUIDv7 (contracts section 1).
 	ExecutionID = ID[executionKind]
-	ApprovalID  = ID[approvalKind]
-	EventID     = ID[eventKind]
-	PersonID    = ID[personKind]
+	// ApprovalID is a UUIDv7.
+	ApprovalID = ID[approvalKind]
+	// EventID is a UUIDv7 (governance section 3).
+	EventID = ID[eventKind]
+	// PersonID is random (contracts section 9).
+	PersonID = ID[personKind]
+	// PrincipalID is who holds credentials.
 	PrincipalID = ID[principalKind]
-	TokenID     = ID[tokenKind]
-	StreamID    = ID[streamKind]
-	ArtifactID  = ID[artifactKind]
+	// TokenID is a credential.
+	TokenID = ID[tokenKind]
+	// StreamID is a hash chain.
+	StreamID = ID[streamKind]
+	// ArtifactID is a file.
+	ArtifactID = ID[artifactKind]
 )
 
 // String gives the canonical lower-case form with hyphens.
@@ -54,7 +62,7 @@ var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-
 func ParseID[I ~[16]byte](s string) (I, error) {
 	var zero I
 	if !canonicalUUID.MatchString(s) {
-		return zero, fmt.Errorf("not a canonical uuid")
+		return zero, errors.New("not a canonical uuid")
 	}
 	u, err := uuid.Parse(s)
 	if err != nil {

@@ -146,7 +146,7 @@ func tamper(t *rapid.T, rows []anuencia.SealedEvent, i int) ([]anuencia.SealedEv
 	case 5:
 		e.ErrorCode = "X"
 	case 6:
-		e.PolicyRevision, e.TraceID = e.PolicyRevision+"a", e.TraceID
+		e.PolicyRevision += "a"
 	case 7:
 		e.Hash[31] ^= 1
 	case 8:

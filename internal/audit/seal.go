@@ -68,7 +68,7 @@ func HashOf(e anuencia.SealedEvent) [32]byte {
 	field(h, execution[:])
 	field(h, binary.BigEndian.AppendUint64(nil, uint64(e.Seq))) //nolint:gosec // seq is 1..n
 	field(h, []byte(e.Type))
-	field(h, binary.BigEndian.AppendUint64(nil, uint64(e.OccurredAt.UnixMicro()))) //nolint:gosec // two's complement of a time before 1970 is as unique
+	field(h, binary.BigEndian.AppendUint64(nil, uint64(e.OccurredAt.UnixMicro())))
 	field(h, actor[:])
 	field(h, principal[:])
 	for _, s := range []string{string(e.Channel), e.SubjectRef, string(e.ErrorCode), e.PolicyRevision, e.TraceID} {

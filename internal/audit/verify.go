@@ -7,7 +7,7 @@ import (
 )
 
 // Defect names the first row of a chain that does not verify, and why.
-type Defect struct {
+type Defect struct { //nolint:errname // what a verification finds; it is reported, not only returned
 	Stream anuencia.StreamID
 	Event  anuencia.EventID // zero when a row is missing
 	Seq    int64

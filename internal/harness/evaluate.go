@@ -42,7 +42,7 @@ func (s *Service) ask(ctx context.Context, c Catalog, e anuencia.Execution, def 
 	return d, nil
 }
 
-var errRiskBelowTool = errors.New("policy set a risk without approval for a tool that needs it") //nolint:gochecknoglobals // an error value
+var errRiskBelowTool = errors.New("policy set a risk without approval for a tool that needs it")
 
 func denial(d anuencia.Decision) *anuencia.Fault {
 	if d.Allow {

@@ -13,11 +13,12 @@ func (s *Service) Read(ctx context.Context, r Request, id anuencia.ExecutionID) 
 	if err := s.allowRead(ctx, r); err != nil {
 		return Answer{}, err
 	}
-	reader, e, err := s.visible(ctx, r, id)
+	reader, _, err := s.visible(ctx, r, id)
 	if err != nil {
 		return Answer{}, err
 	}
-	if e, err = s.settled(ctx, id, r.Wait); err != nil {
+	e, err := s.settled(ctx, id, r.Wait)
+	if err != nil {
 		return Answer{}, err
 	}
 	isBrief := s.channelOf(r).External()

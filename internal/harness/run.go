@@ -10,7 +10,7 @@ import (
 )
 
 // errCancelled is the cause of a run that its actor stopped.
-var errCancelled = errors.New("cancelled by its actor") //nolint:gochecknoglobals // an error value to compare with
+var errCancelled = errors.New("cancelled by its actor")
 
 // runAndWait runs an execution that is committed as running and waits for its
 // end, d at most. The run goes on when the caller leaves.
@@ -59,12 +59,12 @@ func (s *Service) execute(ctx context.Context, e anuencia.Execution, mask []stri
 	if errors.Is(err, ErrSuperseded) {
 		return s.supersedeRunning(ctx, e)
 	}
-	return s.ended(ctx, e, runFault(err, limited, runCtx), mask)
+	return s.ended(ctx, e, runFault(limited, runCtx, err), mask)
 }
 
 // runFault names why a run gave no result: its own fault, the actor's wish, the
 // execution's time, or INTERNAL_ERROR.
-func runFault(err error, limited, run context.Context) *anuencia.Fault {
+func runFault(limited, run context.Context, err error) *anuencia.Fault {
 	switch {
 	case errors.Is(context.Cause(run), errCancelled):
 		return anuencia.NewFault(anuencia.CodeTimeout, anuencia.ReasonCancelled).WithCause(err)

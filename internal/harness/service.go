@@ -125,7 +125,7 @@ func (s *Service) Ready(ctx context.Context) map[string]error {
 	return bad
 }
 
-var errStopping = errors.New("the server is stopping") //nolint:gochecknoglobals // an error value to compare with
+var errStopping = errors.New("the server is stopping")
 
 func (s *Service) now() time.Time { return anuencia.Instant(s.o.Now()) }
 
@@ -139,5 +139,5 @@ func (s *Service) shortCode() (string, error) {
 
 // log tells operators of a failure that a caller sees only as a code.
 func (s *Service) log(ctx context.Context, msg string, err error, attrs ...slog.Attr) {
-	s.o.Log.LogAttrs(ctx, slog.LevelError, msg, append(attrs, slog.Any("error", err))...)
+	s.o.Log.LogAttrs(ctx, slog.LevelError, msg, append(attrs, slog.Any("error", err))...) //nolint:sloglint // msg is a constant at each call
 }

@@ -74,23 +74,37 @@ func TestRefusalsBeforeAnExecutionBindNothing(t *testing.T) {
 		"no scope": {func(_ *world, r *harness.Request, _ *harness.Submission) {
 			r.Principal.Scopes = []anuencia.Scope{anuencia.ScopeAudit}
 		}, anuencia.CodePolicyDenied, "", anuencia.PolicyScope},
-		"foreign channel": {func(_ *world, r *harness.Request, _ *harness.Submission) { r.Channel = anuencia.ChannelN8N },
-			anuencia.CodePolicyDenied, "", anuencia.PolicyScope},
-		"no actor": {func(_ *world, r *harness.Request, _ *harness.Submission) { r.Principal.Person = anuencia.Handle{} },
-			anuencia.CodeIdentityNotFound, anuencia.ReasonActor, ""},
-		"acts for nobody": {func(_ *world, r *harness.Request, _ *harness.Submission) { r.ActFor = "student" },
-			anuencia.CodePolicyDenied, "", anuencia.PolicyActFor},
+		"foreign channel": {
+			func(_ *world, r *harness.Request, _ *harness.Submission) { r.Channel = anuencia.ChannelN8N },
+			anuencia.CodePolicyDenied, "", anuencia.PolicyScope,
+		},
+		"no actor": {
+			func(_ *world, r *harness.Request, _ *harness.Submission) { r.Principal.Person = anuencia.Handle{} },
+			anuencia.CodeIdentityNotFound, anuencia.ReasonActor, "",
+		},
+		"acts for nobody": {
+			func(_ *world, r *harness.Request, _ *harness.Submission) { r.ActFor = "student" },
+			anuencia.CodePolicyDenied, "", anuencia.PolicyActFor,
+		},
 		"acts for another role": {func(_ *world, r *harness.Request, _ *harness.Submission) {
 			r.ActFor, r.Principal.ActFor = "head", []string{"student"}
 		}, anuencia.CodePolicyDenied, "", anuencia.PolicyActFor},
-		"directory away": {func(w *world, _ *harness.Request, _ *harness.Submission) { w.dir.SetDown(errors.New("no route")) },
-			anuencia.CodeInternal, anuencia.ReasonUnavailable, ""},
-		"store away": {func(w *world, _ *harness.Request, _ *harness.Submission) { w.store.FailBefore(1) },
-			anuencia.CodeInternal, anuencia.ReasonUnavailable, ""},
-		"inexact number": {func(_ *world, _ *harness.Request, s *harness.Submission) { s.Input = []byte(`{"n":9007199254740993}`) },
-			anuencia.CodeValidation, anuencia.ReasonSchema, ""},
-		"no input": {func(_ *world, _ *harness.Request, s *harness.Submission) { s.Input = nil },
-			anuencia.CodeValidation, anuencia.ReasonSchema, ""},
+		"directory away": {
+			func(w *world, _ *harness.Request, _ *harness.Submission) { w.dir.SetDown(errors.New("no route")) },
+			anuencia.CodeInternal, anuencia.ReasonUnavailable, "",
+		},
+		"store away": {
+			func(w *world, _ *harness.Request, _ *harness.Submission) { w.store.FailBefore(1) },
+			anuencia.CodeInternal, anuencia.ReasonUnavailable, "",
+		},
+		"inexact number": {
+			func(_ *world, _ *harness.Request, s *harness.Submission) { s.Input = []byte(`{"n":9007199254740993}`) },
+			anuencia.CodeValidation, anuencia.ReasonSchema, "",
+		},
+		"no input": {
+			func(_ *world, _ *harness.Request, s *harness.Submission) { s.Input = nil },
+			anuencia.CodeValidation, anuencia.ReasonSchema, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ func (w *world) work(ctx context.Context) {
 			if !j.RunAt.IsZero() && j.RunAt.After(w.clock.Now()) {
 				continue // the sweep finds it when it is late
 			}
-			_ = w.svc.Work(ctx, j) //nolint:errcheck // a job that fails is found by the sweep; the invariants are checked after
+			_ = w.svc.Work(ctx, j) // one that fails is found by the sweep; the invariants are checked after
 		}
 	}
 }
