@@ -73,7 +73,7 @@ func openSQLite(ctx context.Context, path string, conns int, pragmas ...string) 
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	if err := db.PingContext(ctx); err != nil {
+	if err := pingSQLite(ctx, db); err != nil {
 		return db, nil, fmt.Errorf("ping: %w", err)
 	}
 	g, err := gorm.Open(sqlite.New(sqlite.Config{Conn: db}), gormConfig())
@@ -81,6 +81,20 @@ func openSQLite(ctx context.Context, path string, conns int, pragmas ...string) 
 		return db, nil, fmt.Errorf("gorm: %w", err)
 	}
 	return db, g, nil
+}
+
+// pingSQLite tries again while another process turns the file to WAL: for that
+// change SQLite does not wait for its busy timeout.
+func pingSQLite(ctx context.Context, db *sql.DB) error {
+	for tries := 1; ; tries++ {
+		err := db.PingContext(ctx)
+		if err == nil || classify(err) != troubleLost || tries > lostTries*2 {
+			return err
+		}
+		if err := pause(ctx, troubleLost, tries); err != nil {
+			return err
+		}
+	}
 }
 
 // gormConfig leaves PrepareStmt off: with pgx it is slower, and it changes the

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -77,6 +78,7 @@ type Store struct {
 	hot    statements
 	batch  *committer // nil on PostgreSQL
 	system system
+	once   sync.Once
 }
 
 // system is the chain of this process: events that belong to no execution
@@ -131,8 +133,14 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 }
 
 // Close ends the writer and closes all connections. Units of work that are
-// waiting are refused as INTERNAL_ERROR/unavailable.
+// waiting are refused as INTERNAL_ERROR/unavailable. A second call does nothing.
 func (s *Store) Close() error {
+	var err error
+	s.once.Do(func() { err = s.close() })
+	return err
+}
+
+func (s *Store) close() error {
 	if s.batch != nil {
 		s.batch.stop()
 	}
