@@ -1,0 +1,470 @@
+package opa_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/uuid"
+
+	embedded "github.com/anuencia-harness/anuencia/catalog"
+
+	"github.com/anuencia-harness/anuencia/adapters/opa"
+	"github.com/anuencia-harness/anuencia/internal/anuencia"
+	"github.com/anuencia-harness/anuencia/internal/catalog"
+	"github.com/anuencia-harness/anuencia/internal/harness"
+	"github.com/anuencia-harness/anuencia/policies"
+)
+
+// rego wraps a decision rule into a folder.
+func rego(body string) fstest.MapFS {
+	return fstest.MapFS{"p.rego": {Data: []byte("package anuencia\n\n" + body + "\n")}}
+}
+
+func engine(t *testing.T, body string) *opa.Engine {
+	t.Helper()
+	e, err := opa.New(t.Context(), rego(body), opa.Options{})
+	if err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	return e
+}
+
+func demoEngine(tb testing.TB) (*opa.Engine, *catalog.Catalog) {
+	tb.Helper()
+	e, err := opa.New(tb.Context(), policies.FS, opa.Options{Timeout: 5 * time.Second})
+	if err != nil {
+		tb.Fatalf("prepare: %v", err)
+	}
+	c, err := catalog.Load(embedded.FS, catalog.Options{Demo: true})
+	if err != nil {
+		tb.Fatalf("load catalog: %v", err)
+	}
+	return e, c
+}
+
+func personID(n byte) anuencia.PersonID { return anuencia.PersonID(uuid.UUID{15: n}) }
+
+func question(tb testing.TB, c *catalog.Catalog, name, input string, roles ...string) harness.PolicyInput {
+	tb.Helper()
+	in, ok := c.Intent(name)
+	if !ok {
+		tb.Fatalf("no intent %s", name)
+	}
+	tool, _ := c.Tool(in.Tool)
+	return harness.PolicyInput{
+		Stage: anuencia.PolicyExecution, Intent: in, Agent: in.Agent, Tool: &tool, Channel: anuencia.ChannelAPI, Input: input,
+		Actor: anuencia.Actor{Person: anuencia.Person{ID: personID(1), InstitutionID: "2023-114", Roles: roles, Institutional: true}},
+		Time:  time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
+	}
+}
+
+func plain() harness.PolicyInput {
+	return harness.PolicyInput{Stage: anuencia.PolicyExecution, Intent: anuencia.Intent{Name: "a", Risk: anuencia.RiskMedium}}
+}
+
+func TestDemoDecisions(t *testing.T) {
+	t.Parallel()
+	e, c := demoEngine(t)
+	own, other := `{"estudiante_id":"2023-114"}`, `{"estudiante_id":"2020-001"}`
+	rows := map[string]struct {
+		intent, input string
+		roles         []string
+		want          string
+	}{
+		"own enrolment":     {"consulta.matricula", own, []string{"estudiante"}, "allow low intent.own 0"},
+		"another enrolment": {"consulta.matricula", other, []string{"estudiante"}, "deny low intent.own 0"},
+		"clerk":             {"consulta.matricula", other, []string{"registro"}, "allow low intent.offered 0"},
+		"search by all":     {"documento.buscar", `{"consulta":"becas"}`, []string{"auditor"}, "allow low intent.offered 0"},
+		"certificate":       {"constancia.emitir", `{"estudiante_id":"2023-114","tipo":"notas"}`, []string{"estudiante"}, "allow medium intent.own 0"},
+		"grant":             {"beca.asignar", `{"estudiante_id":"2023-114","monto":10000,"motivo":"abc"}`, []string{"registro"}, "allow high intent.offered 1"},
+		"large grant":       {"beca.asignar", `{"estudiante_id":"2023-114","monto":10000.01,"motivo":"abc"}`, []string{"registro"}, "allow critical intent.offered 2"},
+		"grant by student":  {"beca.asignar", `{"estudiante_id":"2023-114","monto":1,"motivo":"abc"}`, []string{"estudiante"}, "deny high intent.role 0"},
+		"grade":             {"nota.modificar", own, []string{"registro"}, "allow high intent.offered 1"},
+		"export by admin":   {"datos.exportar", `{"conjunto":"x"}`, []string{"admin"}, "deny high datos.exportar.restringido 0"},
+		"export by clerk":   {"datos.exportar", `{"conjunto":"x"}`, []string{"registro"}, "deny high datos.exportar.restringido 0"},
+		"export by office":  {"datos.exportar", `{"conjunto":"x"}`, []string{"oficina_datos"}, "allow high intent.offered 1"},
+		"nobody":            {"nota.modificar", own, nil, "deny high intent.role 0"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := e.Decide(t.Context(), question(t, c, row.intent, row.input, row.roles...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			word := "deny"
+			if d.Allow {
+				word = "allow"
+			}
+			got := fmt.Sprintf("%s %s %s %d", word, d.Risk, d.PolicyID, d.Approval.People())
+			if got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+			if d.Revision != e.Revision() || len(d.Revision) != 64 {
+				t.Errorf("revision %q", d.Revision)
+			}
+			if !d.Allow && (d.Code != anuencia.CodePolicyDenied || d.NextAction == "" || len(d.Reasons) == 0) {
+				t.Errorf("the denial is not whole: %+v", d)
+			}
+		})
+	}
+}
+
+func TestLargeGrantRequirement(t *testing.T) {
+	t.Parallel()
+	e, c := demoEngine(t)
+	d, err := e.Decide(t.Context(), question(t, c, "beca.asignar", `{"estudiante_id":"2023-114","monto":20000,"motivo":"abc"}`, "registro"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := anuencia.Requirement{
+		Stages: []anuencia.Stage{
+			{Roles: []string{"finanzas"}, Quorum: 1}, {Roles: []string{"secretaria_academica", "finanzas"}, Quorum: 1},
+		},
+		FourEyes: true, ReasonRequired: true, Channels: []anuencia.Channel{anuencia.ChannelUI, anuencia.ChannelAPI},
+		ExpiresIn: 72 * time.Hour, RemindAfter: 24 * time.Hour,
+	}
+	if !reflect.DeepEqual(d.Approval, want) {
+		t.Errorf("got %+v, want %+v", d.Approval, want)
+	}
+	if !reflect.DeepEqual(d.Reasons, []string{"beca.monto_alto"}) {
+		t.Errorf("reasons %v", d.Reasons)
+	}
+	if len(d.Warnings) != 1 || d.Warnings[0].Code != "approval_multiple" || len(d.Mask) != 1 {
+		t.Errorf("warnings %v, mask %v", d.Warnings, d.Mask)
+	}
+}
+
+func TestApprovalStage(t *testing.T) {
+	t.Parallel()
+	e, c := demoEngine(t)
+	a := anuencia.Approval{
+		Requester: personID(1), OnBehalfOf: personID(2), Risk: anuencia.RiskCritical,
+		Requirement: anuencia.Requirement{
+			Stages:   []anuencia.Stage{{Roles: []string{"finanzas"}, Quorum: 1}},
+			Channels: []anuencia.Channel{anuencia.ChannelUI},
+		},
+		Decisions: []anuencia.ApprovalDecision{{Approver: personID(9), Verdict: anuencia.Approve, Roles: []string{"finanzas"}}},
+	}
+	rows := map[string]struct {
+		id        byte
+		suspended bool
+		role      string
+		channel   anuencia.Channel
+		verdict   anuencia.Verdict
+		want      string
+	}{
+		"may":             {5, false, "finanzas", anuencia.ChannelUI, anuencia.Approve, "approval.allowed"},
+		"requester":       {1, false, "finanzas", anuencia.ChannelUI, anuencia.Approve, "approval.four_eyes"},
+		"handed it in":    {2, false, "finanzas", anuencia.ChannelUI, anuencia.Reject, "approval.four_eyes"},
+		"no role":         {5, false, "registro", anuencia.ChannelUI, anuencia.Approve, "approval.role"},
+		"admin":           {5, false, "admin", anuencia.ChannelUI, anuencia.Approve, "approval.admin"},
+		"channel":         {5, false, "finanzas", anuencia.ChannelTelegram, anuencia.Approve, "decision.channel"},
+		"channel, reject": {5, false, "finanzas", anuencia.ChannelTelegram, anuencia.Reject, "approval.allowed"},
+		"suspended":       {5, true, "finanzas", anuencia.ChannelUI, anuencia.Approve, "actor.suspended"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := question(t, c, "beca.asignar", `{"estudiante_id":"2023-114","monto":1}`, row.role)
+			in.Stage, in.Tool, in.Approval, in.Verdict, in.Channel = anuencia.PolicyApproval, nil, &a, row.verdict, row.channel
+			in.Actor.ID, in.Actor.Suspended = personID(row.id), row.suspended
+			d, err := e.Decide(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.PolicyID != row.want || d.Allow != (row.want == "approval.allowed") {
+				t.Errorf("got %v %s, want %s", d.Allow, d.PolicyID, row.want)
+			}
+		})
+	}
+}
+
+func TestOutputStage(t *testing.T) {
+	t.Parallel()
+	e, c := demoEngine(t)
+	for role, want := range map[string]bool{"approver": true, "registro": true, "admin": false} {
+		in := question(t, c, "nota.modificar", `{"estudiante_id":"2020-001"}`, role)
+		in.Stage, in.Tool = anuencia.PolicyOutput, nil
+		d, err := e.Decide(t.Context(), in)
+		if err != nil || d.Allow != want {
+			t.Errorf("%s: %v, %v", role, d.Allow, err)
+		}
+	}
+}
+
+func TestNoUsableAnswer(t *testing.T) {
+	t.Parallel()
+	high := `{"allow": true, "policy_id": "x", "risk_level": "high", "approval": %s}`
+	critical := `{"allow": true, "policy_id": "x", "risk_level": "critical", "approval": %s}`
+	one := `"stages": [{"roles": ["r"], "quorum": 1}]`
+	rows := map[string]struct {
+		decision string
+		want     error
+	}{
+		"undefined":           {`{"allow": true} if input.stage == "x"`, opa.ErrUndefined},
+		"no object":           {`true`, opa.ErrMalformed},
+		"empty":               {`{}`, opa.ErrMalformed},
+		"allow is text":       {`{"allow": "true", "policy_id": "x", "risk_level": "medium"}`, opa.ErrMalformed},
+		"allow is missing":    {`{"policy_id": "x", "risk_level": "medium"}`, opa.ErrMalformed},
+		"no policy_id":        {`{"allow": false}`, opa.ErrMalformed},
+		"unknown key":         {`{"allow": true, "policy_id": "x", "risk_level": "medium", "extra": 1}`, opa.ErrMalformed},
+		"unknown code":        {`{"allow": false, "policy_id": "x", "code": "NO"}`, opa.ErrMalformed},
+		"code with allow":     {`{"allow": true, "policy_id": "x", "risk_level": "medium", "code": "TIMEOUT"}`, opa.ErrMalformed},
+		"no risk":             {`{"allow": true, "policy_id": "x"}`, opa.ErrMalformed},
+		"strange risk":        {`{"allow": true, "policy_id": "x", "risk_level": "none"}`, opa.ErrMalformed},
+		"silently lowered":    {`{"allow": true, "policy_id": "x", "risk_level": "low"}`, opa.ErrMalformed},
+		"approval at medium":  {`{"allow": true, "policy_id": "x", "risk_level": "medium", "approval": {"four_eyes": true, ` + one + `}}`, opa.ErrMalformed},
+		"high, no approval":   {`{"allow": true, "policy_id": "x", "risk_level": "high"}`, opa.ErrMalformed},
+		"high, no stages":     {fmt.Sprintf(high, `{"four_eyes": true, "stages": []}`), opa.ErrMalformed},
+		"high, quorum 0":      {fmt.Sprintf(high, `{"four_eyes": true, "stages": [{"roles": ["r"], "quorum": 0}]}`), opa.ErrMalformed},
+		"high, half a person": {fmt.Sprintf(high, `{"four_eyes": true, "stages": [{"roles": ["r"], "quorum": 1.5}]}`), opa.ErrMalformed},
+		"high, a crowd":       {fmt.Sprintf(high, `{"four_eyes": true, "stages": [{"roles": ["r"], "quorum": 1000000}]}`), opa.ErrMalformed},
+		"high, no roles":      {fmt.Sprintf(high, `{"four_eyes": true, "stages": [{"roles": [], "quorum": 1}]}`), opa.ErrMalformed},
+		"high, two eyes":      {fmt.Sprintf(high, `{"four_eyes": false, `+one+`}`), opa.ErrMalformed},
+		"critical, alone":     {fmt.Sprintf(critical, `{"four_eyes": true, `+one+`}`), opa.ErrMalformed},
+		"channel":             {fmt.Sprintf(high, `{"four_eyes": true, "channels": ["cli"], `+one+`}`), opa.ErrMalformed},
+		"expiry":              {fmt.Sprintf(high, `{"four_eyes": true, "expires_in": "3 days", `+one+`}`), opa.ErrMalformed},
+		"reminder":            {fmt.Sprintf(high, `{"four_eyes": true, "remind_after": "-1h", `+one+`}`), opa.ErrMalformed},
+		"escalation":          {fmt.Sprintf(high, `{"four_eyes": true, "escalate": {"after": "x", "roles": []}, `+one+`}`), opa.ErrMalformed},
+		"warning":             {`{"allow": true, "policy_id": "x", "risk_level": "medium", "warnings": [{"code": "x", "severity": "loud"}]}`, opa.ErrMalformed},
+		"mask":                {`{"allow": true, "policy_id": "x", "risk_level": "medium", "mask": ["x"]}`, opa.ErrMalformed},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := engine(t, "decision := "+row.decision).Decide(t.Context(), plain())
+			if !errors.Is(err, row.want) {
+				t.Errorf("error %v, want %v", err, row.want)
+			}
+			if d.Allow {
+				t.Error("no answer became a permission")
+			}
+		})
+	}
+}
+
+func TestWholeAnswers(t *testing.T) {
+	t.Parallel()
+	d, err := engine(t, `decision := {"allow": true, "policy_id": "x", "risk_level": "low", "lowered_by": "y", "reason": ["y"]}`).
+		Decide(t.Context(), plain())
+	if err != nil || !d.Allow || d.Risk != anuencia.RiskLow {
+		t.Errorf("lowered by a rule that says so: %+v, %v", d, err)
+	}
+	d, err = engine(t, `decision := {"allow": false, "policy_id": "x", "code": "TOOL_NOT_ALLOWED"}`).Decide(t.Context(), plain())
+	if err != nil || d.Allow || d.Code != anuencia.CodeToolNotAllowed {
+		t.Errorf("denied with a code: %+v, %v", d, err)
+	}
+	d, err = engine(t, `decision := {"allow": true, "policy_id": "x", "risk_level": "critical", "approval": {
+		"four_eyes": true, "stages": [{"roles": ["r"], "quorum": 2}], "escalate": {"after": "4h", "roles": ["jefe"]}}}`).
+		Decide(t.Context(), plain())
+	if err != nil || d.Approval.EscalateAfter != 4*time.Hour || d.Approval.People() != 2 {
+		t.Errorf("escalation: %+v, %v", d, err)
+	}
+	in := plain()
+	in.Stage = anuencia.PolicyOutput
+	if _, err = engine(t, `decision := {"allow": true, "policy_id": "x", "approval": {}}`).Decide(t.Context(), in); !errors.Is(err, opa.ErrMalformed) {
+		t.Errorf("an approval at the output: %v", err)
+	}
+}
+
+func TestBuiltinErrorIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	e := engine(t, `decision := {"allow": true, "policy_id": "x", "risk_level": "medium"} if not to_number(input.intent.name) == 1`)
+	d, err := e.Decide(t.Context(), plain())
+	if err == nil || d.Allow {
+		t.Errorf("a failing built-in under not became %+v, %v", d, err)
+	}
+}
+
+func TestTwoAnswersAreNone(t *testing.T) {
+	t.Parallel()
+	e := engine(t, "decision := {\"allow\": true, \"policy_id\": \"x\", \"risk_level\": \"medium\"} if input.stage\n\n"+
+		"decision := {\"allow\": false, \"policy_id\": \"y\"} if input.stage")
+	if d, err := e.Decide(t.Context(), plain()); err == nil || d.Allow {
+		t.Errorf("a conflict became %+v, %v", d, err)
+	}
+}
+
+func TestSlowPolicyIsLate(t *testing.T) {
+	t.Parallel()
+	slow := `decision := {"allow": true, "policy_id": "x", "risk_level": "medium"} if {
+	some a in numbers.range(1, 3000)
+	some b in numbers.range(1, 3000)
+	some c in numbers.range(1, 3000)
+	a + b + c == 0
+}`
+	e, err := opa.New(t.Context(), rego(slow), opa.Options{Timeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := e.Decide(t.Context(), plain()); !errors.Is(err, opa.ErrLate) || d.Allow {
+		t.Errorf("a slow policy gave %+v, %v", d, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := e.Decide(ctx, plain()); !errors.Is(err, opa.ErrLate) || d.Allow {
+		t.Errorf("an ended context gave %+v, %v", d, err)
+	}
+}
+
+func TestBrokenInputIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	in := plain()
+	in.Input = `{"a":`
+	e := engine(t, `decision := {"allow": true, "policy_id": "x", "risk_level": "medium"}`)
+	if d, err := e.Decide(t.Context(), in); err == nil || d.Allow {
+		t.Errorf("broken input gave %+v, %v", d, err)
+	}
+}
+
+func TestRefusedPolicies(t *testing.T) {
+	t.Parallel()
+	rows := map[string]string{
+		"network":        `decision := http.send({"method": "get", "url": "http://localhost"})`,
+		"name look-up":   `decision := net.lookup_ip_addr("localhost")`,
+		"process":        `decision := opa.runtime()`,
+		"clock":          `decision := time.now_ns()`,
+		"chance":         `decision := rand.intn("x", 10)`,
+		"identifiers":    `decision := uuid.rfc4122("x")`,
+		"syntax":         `decision := {`,
+		"old syntax":     `decision = {"allow": true} { input.x }`,
+		"unused":         "decision := {\"allow\": true} if {\n\tx := 1\n}",
+		"unknown":        `decision := nothing`,
+		"no decision":    `other := true`,
+		"recursion":      "decision := a\n\na := b\n\nb := a",
+		"other package":  "",
+		"shadowed input": "decision := x if {\n\tinput := 1\n\tx := input\n}",
+	}
+	for name, body := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := opa.New(t.Context(), rego(body), opa.Options{}); err == nil {
+				t.Error("the policy was taken")
+			}
+		})
+	}
+	if _, err := opa.New(t.Context(), fstest.MapFS{"a.txt": {Data: []byte("x")}}, opa.Options{}); err == nil {
+		t.Error("a folder without policies was taken")
+	}
+}
+
+func TestReloadKeepsTheLastGood(t *testing.T) {
+	t.Parallel()
+	e := engine(t, `decision := {"allow": false, "policy_id": "one"}`)
+	first := e.Revision()
+	same, err := e.Reload(t.Context(), rego(`decision := {"allow": false, "policy_id": "one"}`))
+	if err != nil || same {
+		t.Errorf("the same content: %v, %v", same, err)
+	}
+	if _, err := e.Reload(t.Context(), rego(`decision := {`)); err == nil || e.Revision() != first {
+		t.Errorf("a bad revision: %v", err)
+	}
+	if d, err := e.Decide(t.Context(), plain()); err != nil || d.PolicyID != "one" {
+		t.Errorf("after a bad revision: %+v, %v", d, err)
+	}
+	changed, err := e.Reload(t.Context(), rego(`decision := {"allow": false, "policy_id": "two"}`))
+	if err != nil || !changed || e.Revision() == first {
+		t.Errorf("a good revision: %v, %v", changed, err)
+	}
+	if d, err := e.Decide(t.Context(), plain()); err != nil || d.PolicyID != "two" || d.Revision != e.Revision() {
+		t.Errorf("after a good revision: %+v, %v", d, err)
+	}
+}
+
+func TestRevisionIsOfThePoliciesNotOfTheirTests(t *testing.T) {
+	t.Parallel()
+	fsys := rego(`decision := {"allow": false, "policy_id": "one"}`)
+	e, err := opa.New(t.Context(), fsys, opa.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys["p_test.rego"] = &fstest.MapFile{Data: []byte("package anuencia_test\n\ntest_x if true\n")}
+	changed, err := e.Reload(t.Context(), fsys)
+	if err != nil || changed {
+		t.Errorf("a test changed the revision: %v, %v", changed, err)
+	}
+}
+
+func TestInputAsTheRulesSeeIt(t *testing.T) {
+	t.Parallel()
+	check := strings.Join([]string{
+		`input.execution.id == "00000000-0000-0000-0000-000000000007"`, `input.agent.name == "ag"`, `input.tool.kind == "sql_view"`,
+		`input.actor.attributes.campus == "norte"`, `input.actor.units == ["u"]`, `input.principal.scopes == ["submit"]`,
+		`input.principal.act_for == ["estudiante"]`, `input.channel == "n8n"`, `input.input.a["b/c"] == "2023-114"`,
+		`input.subject == "2023-114"`, `input.risk.base == "medium"`, `input.time == "2026-03-02T09:00:00Z"`,
+		`input.history == {}`, `input.grants == []`, `input.intent.owner_unit == "of"`,
+	}, "\n\t")
+	e := engine(t, "decision := {\"allow\": true, \"policy_id\": \"x\", \"risk_level\": \"medium\"} if {\n\t"+check+"\n}")
+	in := harness.PolicyInput{
+		Stage: anuencia.PolicyExecution, ExecutionID: anuencia.ExecutionID(uuid.UUID{15: 7}), Agent: "ag",
+		Intent: anuencia.Intent{
+			Name: "a", Risk: anuencia.RiskLow, Subject: "/a/b~1c", Responsibility: anuencia.Responsibility{OwnerUnit: "of"},
+		},
+		Tool: &anuencia.Tool{Name: "t", Kind: "sql_view", Risk: anuencia.RiskMedium},
+		Actor: anuencia.Actor{Person: anuencia.Person{
+			ID: personID(1), Units: []string{"u"}, Attributes: map[string]string{"campus": "norte"},
+		}},
+		Principal: anuencia.Principal{Scopes: []anuencia.Scope{anuencia.ScopeSubmit}, ActFor: []string{"estudiante"}},
+		Channel:   anuencia.ChannelN8N, Input: `{"a":{"b/c":"2023-114"}}`, Time: time.Date(2026, 3, 2, 4, 0, 0, 0, time.FixedZone("Lima", -5*3600)),
+	}
+	if _, err := e.Decide(t.Context(), in); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConcurrentDecisionsAndReloads(t *testing.T) {
+	t.Parallel()
+	e, c := demoEngine(t)
+	in := question(t, c, "nota.modificar", `{"estudiante_id":"2020-001"}`, "registro")
+	done := make(chan error, 8)
+	for range 8 {
+		go func() {
+			for range 50 {
+				if _, err := e.Decide(t.Context(), in); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 5 {
+		if _, err := e.Reload(t.Context(), policies.FS); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The price of a decision does not depend on how many intents the catalog has:
+// the one asked about is in the question.
+func BenchmarkDecide(b *testing.B) {
+	e, c := demoEngine(b)
+	var questions []harness.PolicyInput
+	for i := range 200 {
+		q := question(b, c, "beca.asignar", `{"estudiante_id":"2023-114","monto":20000,"motivo":"apoyo"}`, "registro")
+		q.Intent.Name = fmt.Sprintf("%s%d", q.Intent.Name, i)
+		if i%2 == 0 {
+			q.Intent.Name = "beca.asignar"
+		}
+		questions = append(questions, q)
+	}
+	i := 0
+	for b.Loop() {
+		if _, err := e.Decide(b.Context(), questions[i%len(questions)]); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
