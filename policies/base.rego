@@ -22,48 +22,32 @@ decision := {
 } if {
 	count(deny) > 0
 	first := min(deny)
-}
-
-decision := {
+} else := {
 	"allow": true,
-	"policy_id": min(grant),
+	"policy_id": granted_by,
+	"reason": reasons,
+	"risk_level": risk_level,
+	"lowered_by": lowered_by,
+	"approval": approval,
+	"warnings": warning,
+	"mask": mask,
+} if {
+	asking
+	granted_by := min(grant)
+} else := {
+	"allow": true,
+	"policy_id": granted_by,
 	"reason": [],
 } if {
 	not asking
-	count(deny) == 0
-	count(grant) > 0
-}
-
-decision := object.union(allowed, lowering) if {
-	asking
-	not needs_approval
-	count(deny) == 0
-	count(grant) > 0
-}
-
-decision := object.union(object.union(allowed, lowering), {"approval": approval}) if {
-	asking
-	needs_approval
-	count(deny) == 0
-	count(grant) > 0
-}
-
-allowed := {
-	"allow": true,
-	"policy_id": min(grant),
-	"reason": reasons,
-	"risk_level": risk_level,
-	"warnings": [w | some w in warning],
-	"mask": [m | some m in mask],
+	granted_by := min(grant)
 }
 
 # Who is asked for what.
 
-asking if input.stage in {"execution", "tool"}
+asking if input.stage == "execution"
 
-deciding if input.stage == "approval"
-
-reading if input.stage == "output"
+asking if input.stage == "tool"
 
 holds(roles) if "*" in roles
 
@@ -116,46 +100,41 @@ level := ["", "low", "medium", "high", "critical"]
 
 base_rank := order[input.risk.base]
 
-raised_rank := max({base_rank} | {order[r[0]] | some r in raise})
+raised_rank := max([base_rank, max(raise)[0]]) if {
+	count(raise) > 0
+} else := base_rank
 
 # Lower than the base only by a rule that says so, and never against one that
 # raises. Such a rule lives in the package lowering, by intent: [level, rule].
-lower contains l if some l in data.lowering[input.intent.name]
+lower contains [order[l[0]], l[1]] if some l in data.lowering[input.intent.name]
 
-lowered if {
+risk_rank := min([base_rank, min(lower)[0]]) if {
 	count(lower) > 0
 	raised_rank == base_rank
-}
-
-risk_rank := min({base_rank} | {order[l[0]] | some l in lower}) if lowered
-
-risk_rank := raised_rank if not lowered
+} else := raised_rank
 
 risk_level := level[risk_rank]
 
-default lowering := {}
+default lowered_by := ""
 
-lowering := {"lowered_by": min(lower)[1]} if risk_rank < base_rank
+lowered_by := min(lower)[1] if risk_rank < base_rank
 
-needs_approval if risk_rank >= 3
+needs_approval if risk_rank >= order.high
 
-raise contains [input.tool.risk, "risk.tool"] if {
+raise contains [order[input.tool.risk], "risk.tool"] if {
 	asking
 	order[input.tool.risk] > order[input.intent.risk]
 }
 
-raised_by := [r[1] | some r in raise; order[r[0]] == risk_rank]
-
-default reasons := []
-
-reasons := raised_by if count(raised_by) > 0
-
-reasons := ["risk.base"] if {
-	count(raised_by) == 0
+reasons := [r[1] | some r in raise; r[0] == risk_rank] if {
+	count(raise) > 0
+} else := ["risk.base"] if {
 	needs_approval
-}
+} else := []
 
 # Who must consent.
+
+default approval := null
 
 approval := {
 	"stages": stages,
@@ -164,11 +143,13 @@ approval := {
 	"channels": channels,
 	"expires_in": "72h",
 	"remind_after": "24h",
+} if {
+	needs_approval
 }
 
 default critical := false
 
-critical if risk_rank == 4
+critical if risk_rank == order.critical
 
 stages := own if {
 	own := stages_of[input.intent.name]
@@ -185,25 +166,25 @@ warning contains {"code": "approval_multiple", "severity": "info"} if critical
 
 # Who may decide.
 
-grant contains "approval.allowed" if deciding
+grant contains "approval.allowed" if input.stage == "approval"
 
 deny contains [20, "approval.four_eyes", "another_person"] if {
-	deciding
+	input.stage == "approval"
 	input.actor.id in {input.approval.requester, input.approval.on_behalf_of}
 }
 
 deny contains [25, "approval.admin", "another_person"] if {
-	deciding
+	input.stage == "approval"
 	"admin" in input.actor.roles
 }
 
 deny contains [30, "approval.role", "another_person"] if {
-	deciding
+	input.stage == "approval"
 	not holds({role | some stage in input.approval.stages; some role in stage.roles})
 }
 
 deny contains [40, "decision.channel", "use_console_or_api"] if {
-	deciding
+	input.stage == "approval"
 	input.verdict == "approve"
 	count(input.approval.channels) > 0
 	not input.channel in input.approval.channels
@@ -211,10 +192,10 @@ deny contains [40, "decision.channel", "use_console_or_api"] if {
 
 # What may leave, and who may read it.
 
-grant contains "output.allowed" if reading
+grant contains "output.allowed" if input.stage == "output"
 
 deny contains [30, "output.reader", "ask_office"] if {
-	reading
+	input.stage == "output"
 	not offered
 	not about_self
 	not holds(["approver", "auditor"])

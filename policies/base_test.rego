@@ -36,16 +36,16 @@ test_low_is_allowed if {
 	d.policy_id == "intent.offered"
 	d.risk_level == "low"
 	d.reason == []
-	d.warnings == []
-	d.mask == ["/interno"]
-	not d.approval
+	d.warnings == set()
+	d.mask == {"/interno"}
+	d.approval == null
 }
 
 test_medium_is_allowed_without_approval if {
 	d := anuencia.decision with input as with_risk("medium")
 	d.allow
 	d.risk_level == "medium"
-	not d.approval
+	d.approval == null
 }
 
 test_high_needs_one_person if {
@@ -64,7 +64,7 @@ test_critical_needs_two_people_who_see_it_whole if {
 	d.approval.stages == [{"roles": ["approver"], "quorum": 2}]
 	d.approval.reason_required
 	d.approval.channels == ["ui", "api"]
-	d.warnings == [{"code": "approval_multiple", "severity": "info"}]
+	d.warnings == {{"code": "approval_multiple", "severity": "info"}}
 }
 
 test_the_tool_raises_the_risk if {
@@ -72,7 +72,7 @@ test_the_tool_raises_the_risk if {
 	d := anuencia.decision with input as question
 	d.risk_level == "high"
 	d.reason == ["risk.tool"]
-	d.approval
+	d.approval.four_eyes
 }
 
 test_a_rule_lowers_the_risk if {
@@ -80,7 +80,7 @@ test_a_rule_lowers_the_risk if {
 		with data.lowering as {"algo.hacer": [["low", "algo.menor"]]}
 	d.risk_level == "low"
 	d.lowered_by == "algo.menor"
-	not d.approval
+	d.approval == null
 }
 
 test_a_lowered_critical_keeps_its_approval if {
@@ -93,11 +93,11 @@ test_a_lowered_critical_keeps_its_approval if {
 
 test_a_raise_is_not_lowered if {
 	d := anuencia.decision with input as ask
-		with data.anuencia.raise as {["high", "algo.mayor"]}
+		with data.anuencia.raise as {[3, "algo.mayor"]}
 		with data.lowering as {"algo.hacer": [["low", "algo.menor"]]}
 	d.risk_level == "high"
 	d.reason == ["algo.mayor"]
-	not d.lowered_by
+	d.lowered_by == ""
 }
 
 test_everyone if {

@@ -64,7 +64,7 @@ test_only_the_data_office_exports if {
 	}
 	d := anuencia.decision with input as export(["oficina_datos"])
 	d.allow
-	d.approval
+	d.approval.four_eyes
 }
 
 test_only_the_data_office_reads_an_export if {
