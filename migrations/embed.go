@@ -7,4 +7,4 @@ import "embed"
 // FS has the folders "postgres" and "sqlite".
 //
 //go:embed postgres/*.sql sqlite/*.sql
-var FS embed.FS //nolint:gochecknoglobals // go:embed needs a package variable
+var FS embed.FS

@@ -179,7 +179,9 @@ func periodic(kind harness.JobKind, every time.Duration) *river.PeriodicJob {
 	}, &river.PeriodicJobOpts{RunOnStart: true})
 }
 
-// Insert adds a job in the transaction given; it is the store's Enqueue.
+// Insert adds a job in the transaction given; it is the store's Enqueue. The
+// store is opened before its queue, so cmd hands it a function that calls the
+// queue made later.
 func (q *Queue) Insert(ctx context.Context, tx *sql.Tx, job harness.Job) error {
 	opts := &river.InsertOpts{
 		MaxAttempts: most,

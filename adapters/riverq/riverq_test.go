@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,7 +72,7 @@ func both(t *testing.T, test func(t *testing.T, h *house)) {
 			h.store, err = sqlstore.Open(t.Context(), so)
 			must(t, err)
 			h.o = riverq.Options{
-				DB: h.store.DB(), Pool: h.store.Pool(), Handler: h.handle, Log: slog.New(slog.DiscardHandler), Now: time.Now, //nolint:forbidigo // River's own clock is the real one
+				DB: h.store.DB(), Pool: h.store.Pool(), Handler: h.handle, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				SweepEvery: time.Hour,
 			}
 			must(t, riverq.Migrate(t.Context(), h.o))
@@ -175,7 +176,7 @@ func TestScheduledAndTriedAgain(t *testing.T) {
 	both(t, func(t *testing.T, h *house) {
 		t.Helper()
 		must(t, h.queue.Start(t.Context()))
-		due := time.Now().Add(3 * time.Second) //nolint:forbidigo // River's own clock is the real one
+		due := time.Now().Add(3 * time.Second)
 		id, err := h.unit(t.Context(), harness.JobExpire, due, nil)
 		must(t, err)
 		again, err := h.unit(t.Context(), harness.JobResume, time.Time{}, nil)
@@ -195,7 +196,7 @@ func TestScheduledAndTriedAgain(t *testing.T) {
 		for range 2 {
 			job := h.wait(t)
 			got[job.ID] = true
-			if now := time.Now(); job.ID == id && now.Before(due) { //nolint:forbidigo // River's own clock is the real one
+			if now := time.Now(); job.ID == id && now.Before(due) {
 				t.Errorf("it ran %s before it was due", due.Sub(now))
 			}
 		}
@@ -209,7 +210,7 @@ func TestOneOfManyForTheSameObject(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, h *house) {
 		t.Helper()
-		due := time.Now().Add(time.Hour) //nolint:forbidigo // River's own clock is the real one
+		due := time.Now().Add(time.Hour)
 		for range 5 {
 			err := h.store.Atomically(t.Context(), func(ctx context.Context, tx harness.Tx) error {
 				return errors.Join(
@@ -257,7 +258,7 @@ func TestUnderLoad(t *testing.T) {
 		t.Helper()
 		const writers, each = 8, 40
 		must(t, h.queue.Start(t.Context()))
-		started := time.Now() //nolint:forbidigo // it is reported
+		started := time.Now()
 		var written atomic.Int64
 		var all sync.WaitGroup
 		for range writers {
@@ -276,9 +277,52 @@ func TestUnderLoad(t *testing.T) {
 			ran[h.wait(t).ID]++
 		}
 		all.Wait()
-		t.Log(strconv.FormatInt(written.Load(), 10), "units and their jobs in", time.Since(started)) //nolint:forbidigo // it is reported
+		t.Log(strconv.FormatInt(written.Load(), 10), "units and their jobs in", time.Since(started))
 		if len(ran) != writers*each || written.Load() != writers*each {
 			t.Errorf("%d units, %d different jobs", written.Load(), len(ran))
 		}
 	})
+}
+
+// TestRunTimeRole: a role with no more than the grants inserts and works jobs.
+func TestRunTimeRole(t *testing.T) {
+	t.Parallel()
+	h := &house{fail: map[string]int{}, runs: map[string]int{}, seen: make(chan harness.Job, 100)}
+	so := storetest.Options()
+	so.DatabaseURL = pgtest.URL(t)
+	must(t, sqlstore.Migrate(t.Context(), so))
+	owner, err := sqlstore.Open(t.Context(), so)
+	must(t, err)
+	defer func() { must(t, owner.Close()) }()
+	o := riverq.Options{DB: owner.DB(), Pool: owner.Pool(), Handler: h.handle, Log: slog.New(slog.DiscardHandler), Now: time.Now, SweepEvery: time.Hour}
+	must(t, riverq.Migrate(t.Context(), o))
+	role := "runner_" + filepath.Base(so.DatabaseURL)
+	must(t, pgtest.Exec(t.Context(), so.DatabaseURL, "create role "+role+" login"))
+	t.Cleanup(func() {
+		for _, q := range []string{"drop owned by " + role, "drop role " + role} {
+			if err := pgtest.Exec(context.WithoutCancel(t.Context()), so.DatabaseURL, q); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	must(t, sqlstore.GrantTo(t.Context(), so, role))
+	must(t, riverq.GrantTo(t.Context(), o, role))
+	u, err := url.Parse(so.DatabaseURL)
+	must(t, err)
+	u.User = url.User(role)
+	so.DatabaseURL = u.String()
+	so.Enqueue = func(ctx context.Context, tx *sql.Tx, job harness.Job) error { return h.queue.Insert(ctx, tx, job) }
+	h.store, err = sqlstore.Open(t.Context(), so)
+	must(t, err)
+	defer func() { must(t, h.store.Close()) }()
+	h.o = o
+	h.o.DB, h.o.Pool = h.store.DB(), h.store.Pool()
+	h.renew(t)
+	must(t, h.queue.Start(t.Context()))
+	defer func() { must(t, h.queue.Stop(context.WithoutCancel(t.Context()))) }()
+	id, err := h.unit(t.Context(), harness.JobResume, time.Time{}, nil)
+	must(t, err)
+	if job := h.wait(t); job.ID != id {
+		t.Errorf("got %+v", job)
+	}
 }

@@ -156,8 +156,8 @@ func ignoreDone(err error) error {
 // savepoint runs one closure. It gives an error only when the transaction
 // itself is lost.
 func (b *committer) savepoint(ctx context.Context, tx *gorm.DB, e *entry) error {
-	if err := e.ctx.Err(); err != nil {
-		e.err = fmt.Errorf("wait for the writer: %w", context.Cause(e.ctx))
+	if cause := context.Cause(e.ctx); cause != nil { //nolint:contextcheck // the caller's context, not the writer's
+		e.err = fmt.Errorf("wait for the writer: %w", cause)
 		return nil
 	}
 	pool := tx.Statement.ConnPool
@@ -166,7 +166,7 @@ func (b *committer) savepoint(ctx context.Context, tx *gorm.DB, e *entry) error 
 	}
 	head, unsure := b.s.system.head, b.s.system.unsure
 	e.unit.tx = tx
-	e.err = b.closure(e)
+	e.err = b.closure(e) //nolint:contextcheck // it runs with the caller's context
 	if e.err == nil && e.panic == nil {
 		if _, err := pool.ExecContext(ctx, "release one"); err != nil {
 			return fmt.Errorf("release: %w", err)

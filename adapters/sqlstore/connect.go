@@ -64,7 +64,7 @@ func openSQLite(ctx context.Context, path string, conns int, pragmas ...string) 
 		return nil, nil, fmt.Errorf("path: %w", err)
 	}
 	all := slices.Concat([]string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "recursive_triggers(1)",
+		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "recursive_triggers(1)",
 	}, pragmas)
 	dsn := url.URL{Scheme: "file", Path: abs, RawQuery: url.Values{"_pragma": all, "_txlock": {"immediate"}}.Encode()}
 	db, err := sql.Open(sqlite.DriverName, dsn.String())

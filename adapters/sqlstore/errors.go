@@ -25,13 +25,13 @@ const (
 )
 
 // errStale says that a compare-and-set found another version.
-var errStale = errors.New("the row has another version") //nolint:gochecknoglobals // an error value to compare with
+var errStale = errors.New("the row has another version")
 
 // errBatch says that another unit of the same SQLite transaction took it down.
-var errBatch = errors.New("the shared transaction was lost") //nolint:gochecknoglobals // an error value to compare with
+var errBatch = errors.New("the shared transaction was lost")
 
 // errStopped says that the store was closed.
-var errStopped = errors.New("the store is closed") //nolint:gochecknoglobals // an error value to compare with
+var errStopped = errors.New("the store is closed")
 
 // The primary result codes of SQLite that mean something here.
 const (

@@ -224,4 +224,4 @@ func touched(res interface{ RowsAffected() (int64, error) }, rows int64) error {
 	return nil
 }
 
-var errNoTx = errors.New("no transaction") //nolint:gochecknoglobals // an error value to compare with
+var errNoTx = errors.New("no transaction")

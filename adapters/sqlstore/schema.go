@@ -23,7 +23,7 @@ const migrationsTable = "anuencia_migrations"
 
 // ErrSchema says that this binary and the schema of the database do not fit.
 // Its text says what to do.
-var ErrSchema = errors.New("the database schema does not fit this binary") //nolint:gochecknoglobals // an error value to compare with
+var ErrSchema = errors.New("the database schema does not fit this binary")
 
 // Migrate brings the schema to this binary's version; it never goes back. On
 // PostgreSQL o.DatabaseURL is the owner's, and of two who migrate at once one

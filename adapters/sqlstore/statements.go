@@ -134,15 +134,16 @@ func (s *Store) insertUnless(table string, columns []string, condition string) s
 }
 
 // hit runs a prepared statement inside the transaction of SQLite.
-func (s *Store) hit(ctx context.Context, to gorm.ConnPool, p *prepared, rows int64, args ...any) error {
+func (s *Store) hit(ctx context.Context, to gorm.ConnPool, p *prepared, rows int64, args ...any) (err error) {
 	tx, ok := to.(*sql.Tx)
 	if !ok {
 		return errNoTx
 	}
 	s.statement(ctx, p.text)
 	stmt := tx.StmtContext(ctx, p.stmt)
+	defer func() { err = errors.Join(err, stmt.Close()) }()
 	res, err := stmt.ExecContext(ctx, args...)
-	if err = errors.Join(err, stmt.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("exec: %w", err)
 	}
 	return touched(res, rows)

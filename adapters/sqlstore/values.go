@@ -26,10 +26,10 @@ func (u *uid) Scan(src any) error {
 }
 
 // Value implements driver.Valuer, so that GORM takes it for a column.
-func (u uid) Value() (driver.Value, error) { return idArg(u), nil }
+func (u *uid) Value() (driver.Value, error) { return idArg(*u), nil }
 
 // GormDataType keeps GORM from guessing.
-func (uid) GormDataType() string { return "uuid" }
+func (*uid) GormDataType() string { return "uuid" }
 
 // idArg is an id as an argument: null for none.
 func idArg[T ~[16]byte](v T) any {
@@ -69,7 +69,7 @@ func (i *instant) Scan(src any) error {
 }
 
 // Value implements driver.Valuer, so that GORM takes it for a column.
-func (i instant) Value() (driver.Value, error) {
+func (i *instant) Value() (driver.Value, error) {
 	if i.at.IsZero() {
 		return nil, nil //nolint:nilnil // null is the value
 	}
@@ -77,7 +77,7 @@ func (i instant) Value() (driver.Value, error) {
 }
 
 // GormDataType keeps GORM from guessing.
-func (instant) GormDataType() string { return "time" }
+func (*instant) GormDataType() string { return "time" }
 
 // timeArg is a time as an argument of this database: null for the zero time.
 func (s *Store) timeArg(t time.Time) any {
@@ -104,10 +104,10 @@ func (d *digest) Scan(src any) error {
 }
 
 // Value implements driver.Valuer, so that GORM takes it for a column.
-func (d digest) Value() (driver.Value, error) { return d[:], nil }
+func (d *digest) Value() (driver.Value, error) { return d[:], nil }
 
 // GormDataType keeps GORM from guessing.
-func (digest) GormDataType() string { return "bytes" }
+func (*digest) GormDataType() string { return "bytes" }
 
 // encode gives the JSON text of a nested value. Only what our own code built
 // comes here, so an error is a defect.

@@ -15,6 +15,7 @@ import (
 )
 
 func chainsWithoutGap(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := create(t, s, Execution())
 	const writers, each = 8, 10
@@ -58,6 +59,7 @@ func chainsWithoutGap(t *testing.T, open Opener) {
 
 // lostCommit: the database commits and the answer never comes.
 func lostCommit(t *testing.T, open Opener) {
+	t.Helper()
 	var lose atomic.Bool
 	o := Options()
 	o.OnCommit = func(context.Context) error {
@@ -104,6 +106,7 @@ func lostCommit(t *testing.T, open Opener) {
 
 // lostConnection: a statement never arrived, so the closure runs again.
 func lostConnection(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := Execution()
 	ev := Event(e, anuencia.EventReceived)
@@ -149,6 +152,7 @@ func lostConnection(t *testing.T, open Opener) {
 }
 
 func statementCounts(t *testing.T, open Opener) {
+	t.Helper()
 	var mu sync.Mutex
 	var seen []string
 	o := Options()
@@ -204,6 +208,7 @@ func statementCounts(t *testing.T, open Opener) {
 // poisonedClosure: of many units at once some fail and one panics; the others
 // commit.
 func poisonedClosure(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	twice := create(t, s, Execution())
 	boom := errors.New("boom")
@@ -270,6 +275,7 @@ func poisonedClosure(t *testing.T, open Opener) {
 }
 
 func nested(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -284,6 +290,7 @@ func nested(t *testing.T, open Opener) {
 }
 
 func cancelledCaller(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -302,6 +309,7 @@ func cancelledCaller(t *testing.T, open Opener) {
 }
 
 func closedStore(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := create(t, s, Execution())
 	must(t, s.Close())

@@ -16,6 +16,7 @@ import (
 )
 
 func refusalCommits(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	ghost := Execution() // its id has a chain and no row
 	received, failed := Event(ghost, anuencia.EventReceived), Event(ghost, anuencia.EventFailed)
@@ -54,6 +55,7 @@ func jobsSeen(t *testing.T, s *sqlstore.Store) int {
 }
 
 func failureKeepsNothing(t *testing.T, open Opener) {
+	t.Helper()
 	o := Options()
 	o.Enqueue = enqueue
 	s := open(t, o)
@@ -96,6 +98,7 @@ func failureKeepsNothing(t *testing.T, open Opener) {
 }
 
 func staleVersion(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	old := create(t, s, Execution())
 	put := func(e anuencia.Execution) error {
@@ -122,6 +125,7 @@ func staleVersion(t *testing.T, open Opener) {
 }
 
 func fiftyDeciders(t *testing.T, open Opener) {
+	t.Helper()
 	o := Options()
 	o.Enqueue = enqueue
 	s := open(t, o)
@@ -153,20 +157,24 @@ func fiftyDeciders(t *testing.T, open Opener) {
 					return err
 				}
 				var next anuencia.Approval
-				if next, result, fault = locked.Decide(d); fault != nil {
-					return nil
-				}
-				if result == anuencia.DecisionApproved {
+				next, result, fault = locked.Decide(d)
+				switch result {
+				case anuencia.DecisionRecorded:
+				case anuencia.DecisionApproved:
 					if cur, err = cur.Approved(d.At); err != nil {
 						return err
 					}
 					if err := tx.Enqueue(ctx, harness.Job{Kind: harness.JobResume, ID: e.ID.String(), RunAt: time.Time{}}); err != nil {
 						return err
 					}
-				} else if result == anuencia.DecisionRejected {
+				case anuencia.DecisionRejected:
 					if cur, err = cur.Fail(anuencia.NewFault(anuencia.CodeApprovalRejected, anuencia.ReasonRejected), d.At); err != nil {
 						return err
 					}
+				case anuencia.DecisionRepeated, anuencia.DecisionExpired:
+					return errors.New("nobody repeats and nobody is late")
+				default:
+					return nil // refused: the end came before
 				}
 				_, _, err = tx.PutApproval(ctx, next, cur, ev)
 				return err
@@ -199,6 +207,7 @@ func fiftyDeciders(t *testing.T, open Opener) {
 }
 
 func keyRace(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	principal := newID[anuencia.PrincipalID]()
 	var mu sync.Mutex
@@ -249,6 +258,7 @@ func keyRace(t *testing.T, open Opener) {
 }
 
 func appendOnly(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	_, e := await(t, s)
 	done := Execution()

@@ -11,6 +11,7 @@ import (
 )
 
 func stablePages(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	var want []anuencia.ExecutionID
 	for range 11 {
@@ -44,6 +45,7 @@ func stablePages(t *testing.T, open Opener) {
 }
 
 func filters(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := Execution()
 	e.Intent, e.SubjectRef, e.Channel, e.Risk, e.State = "nota.cambiar", "S-1", anuencia.ChannelN8N, anuencia.RiskCritical, anuencia.StateFailed
@@ -106,6 +108,7 @@ func filters(t *testing.T, open Opener) {
 }
 
 func unsettledAndLate(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	running := create(t, s, Execution()) // lease ends a minute after Instant
 	e := Execution()
@@ -139,6 +142,7 @@ func unsettledAndLate(t *testing.T, open Opener) {
 }
 
 func streamsAndHeads(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	want := map[anuencia.StreamID]bool{}
 	heads := map[anuencia.ExecutionID]anuencia.Head{}
@@ -190,6 +194,7 @@ func streamsAndHeads(t *testing.T, open Opener) {
 }
 
 func principalsAndPeople(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	type both struct {
 		principal anuencia.PrincipalID
@@ -223,6 +228,7 @@ func principalsAndPeople(t *testing.T, open Opener) {
 }
 
 func oldKeysGo(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := Execution()
 	ev := Event(e, anuencia.EventReceived)

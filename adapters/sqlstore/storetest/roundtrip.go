@@ -14,6 +14,7 @@ import (
 )
 
 func executionRoundTrip(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := create(t, s, Execution())
 	if e.Version != 1 || e.Head.Seq != 2 {
@@ -59,6 +60,7 @@ func executionRoundTrip(t *testing.T, open Opener) {
 }
 
 func approvalRoundTrip(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	a, e := await(t, s)
 	got, err := s.Approval(t.Context(), a.ID)
@@ -101,6 +103,7 @@ func approvalRoundTrip(t *testing.T, open Opener) {
 }
 
 func artifactRoundTrip(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	e := Execution()
 	first := Event(e, anuencia.EventReceived)
@@ -131,6 +134,7 @@ func artifactRoundTrip(t *testing.T, open Opener) {
 }
 
 func tokenRoundTrip(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	owner, err := s.EnsurePrincipal(t.Context(), "portal")
 	must(t, err)
@@ -167,6 +171,7 @@ func tokenRoundTrip(t *testing.T, open Opener) {
 }
 
 func notFound(t *testing.T, open Opener) {
+	t.Helper()
 	s := open(t, Options())
 	ctx := t.Context()
 	_, err1 := s.Execution(ctx, newID[anuencia.ExecutionID]())

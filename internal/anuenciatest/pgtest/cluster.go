@@ -90,7 +90,7 @@ func (c *cluster) boot(bin string, as *syscall.Credential) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	data := filepath.Join(c.dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", //nolint:gosec // a program we found
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust",
 		"-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.SysProcAttr, initdb.Dir = &syscall.SysProcAttr{Credential: as}, c.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
@@ -109,7 +109,7 @@ func (c *cluster) boot(bin string, as *syscall.Credential) error {
 		"-c", "fsync=" + fsync, "-c", "full_page_writes=" + fsync, "-c", "max_connections=200", "-c", "shared_buffers=64MB",
 	}
 	// The server outlives this context; stop ends it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), args...) //nolint:gosec // a program we found
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = attributes(as), c.dir
 	log, err := os.Create(filepath.Join(c.dir, "server.log"))
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *cluster) stop() error {
 	var err error
 	if c.cmd != nil {
 		err = c.cmd.Process.Signal(syscall.SIGINT) // fast shutdown
-		<-c.end
+		err = errors.Join(err, <-c.end)
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
 }

@@ -54,28 +54,28 @@ func Main(m *testing.M) int {
 // URL gives the address of a fresh, empty database, dropped when the test ends.
 // It fails the test when there is no PostgreSQL, and skips it only when
 // ANUENCIA_TEST_SKIP_POSTGRES is 1.
-func URL(t testing.TB) string {
-	t.Helper()
+func URL(tb testing.TB) string {
+	tb.Helper()
 	if os.Getenv(envSkip) == "1" {
-		t.Skip("skipped by " + envSkip)
+		tb.Skip("skipped by " + envSkip)
 	}
 	server.once.Do(start)
 	if server.err != nil {
-		t.Fatal(server.err)
+		tb.Fatal(server.err)
 	}
 	name := "anuencia_test_" + strconv.Itoa(os.Getpid()) + "_" + uuid.NewString()[:8]
-	if err := Exec(t.Context(), server.admin, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
-		t.Fatal("create a database: ", err)
+	if err := Exec(tb.Context(), server.admin, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
+		tb.Fatal("create a database: ", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		drop := "drop database if exists " + pgx.Identifier{name}.Sanitize() + " with (force)"
-		if err := Exec(context.WithoutCancel(t.Context()), server.admin, drop); err != nil {
-			t.Error("drop the database: ", err)
+		if err := Exec(context.WithoutCancel(tb.Context()), server.admin, drop); err != nil {
+			tb.Error("drop the database: ", err)
 		}
 	})
 	u, err := url.Parse(server.admin)
 	if err != nil {
-		t.Fatal("database URL: ", err)
+		tb.Fatal("database URL: ", err)
 	}
 	u.Path = "/" + name
 	return u.String()
