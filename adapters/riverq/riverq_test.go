@@ -296,19 +296,20 @@ func TestRunTimeRole(t *testing.T) {
 	defer func() { must(t, owner.Close()) }()
 	o := riverq.Options{DB: owner.DB(), Pool: owner.Pool(), Handler: h.handle, Log: slog.New(slog.DiscardHandler), Now: time.Now, SweepEvery: time.Hour}
 	must(t, riverq.Migrate(t.Context(), o))
-	role := "runner_" + filepath.Base(so.DatabaseURL)
-	must(t, pgtest.Exec(t.Context(), so.DatabaseURL, "create role "+role+" login"))
+	asOwner := so.DatabaseURL
+	u, err := url.Parse(asOwner)
+	must(t, err)
+	role := "runner_" + filepath.Base(u.Path)
+	must(t, pgtest.Exec(t.Context(), asOwner, "create role "+role+" login"))
 	t.Cleanup(func() {
 		for _, q := range []string{"drop owned by " + role, "drop role " + role} {
-			if err := pgtest.Exec(context.WithoutCancel(t.Context()), so.DatabaseURL, q); err != nil {
+			if err := pgtest.Exec(context.WithoutCancel(t.Context()), asOwner, q); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	must(t, sqlstore.GrantTo(t.Context(), so, role))
 	must(t, riverq.GrantTo(t.Context(), o, role))
-	u, err := url.Parse(so.DatabaseURL)
-	must(t, err)
 	u.User = url.User(role)
 	so.DatabaseURL = u.String()
 	so.Enqueue = func(ctx context.Context, tx *sql.Tx, job harness.Job) error { return h.queue.Insert(ctx, tx, job) }

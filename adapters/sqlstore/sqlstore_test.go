@@ -138,7 +138,11 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	o := postgresOptions(t, storetest.Options())
 	migrated(t, o)
-	role := "run time " + filepath.Base(o.DatabaseURL)[len("anuencia_test_"):]
+	u, err := url.Parse(o.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := "run time " + filepath.Base(u.Path)
 	quoted := `"` + role + `"`
 	if err := pgtest.Exec(t.Context(), o.DatabaseURL, "create role "+quoted+" login"); err != nil {
 		t.Fatal(err)
@@ -154,10 +158,6 @@ func TestGrants(t *testing.T) {
 		if err := sqlstore.GrantTo(t.Context(), o, role); err != nil {
 			t.Fatal(err)
 		}
-	}
-	u, err := url.Parse(o.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
 	}
 	u.User = url.User(role)
 	ro := o
