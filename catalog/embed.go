@@ -8,4 +8,4 @@ import "embed"
 // of its own, used by --demo only.
 //
 //go:embed agents.yaml tools.yaml intents messages demo
-var FS embed.FS //nolint:gochecknoglobals // an embedded file system can only be a package variable
+var FS embed.FS

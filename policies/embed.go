@@ -7,4 +7,4 @@ import "embed"
 // FS is the embedded folder.
 //
 //go:embed *.rego
-var FS embed.FS //nolint:gochecknoglobals // an embedded file system can only be a package variable
+var FS embed.FS

@@ -38,7 +38,7 @@ type roster struct {
 	holders  map[string][]anuencia.Person // active people, in the order of the file
 }
 
-// NewFile reads the file at path in fsys. Errors: Problems for what is wrong in
+// NewFile reads the file at path in fsys. Errors: ProblemsError for what is wrong in
 // it; else what reading or ensure gave.
 func NewFile(ctx context.Context, fsys fs.FS, path string, ensure Ensure) (*File, error) {
 	if ensure == nil {

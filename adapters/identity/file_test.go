@@ -108,8 +108,11 @@ func TestResolve(t *testing.T) {
 		t.Errorf("actor %+v", a)
 	}
 	for _, unknown := range []anuencia.Handle{
-		{}, {Channel: anuencia.ChannelAPI, ExternalID: "77"}, {Channel: anuencia.ChannelAPI, ExternalID: "Ana"},
-		{Channel: anuencia.ChannelAPI, ExternalID: "ana "}, {Channel: anuencia.ChannelCLI, ExternalID: "ana"},
+		{},
+		{Channel: anuencia.ChannelAPI, ExternalID: "77"},
+		{Channel: anuencia.ChannelAPI, ExternalID: "Ana"},
+		{Channel: anuencia.ChannelAPI, ExternalID: "ana "},
+		{Channel: anuencia.ChannelCLI, ExternalID: "ana"},
 	} {
 		if _, err := f.Resolve(t.Context(), unknown); !errors.Is(err, notFound()) {
 			t.Errorf("%+v: %v", unknown, err)
@@ -178,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := identity.NewFile(t.Context(), files(row.text), "people.yaml", new(ids).ensure)
-			var p identity.Problems
+			var p identity.ProblemsError
 			if !errors.As(err, &p) || !strings.Contains(err.Error(), row.problem) {
 				t.Errorf("got %v, want %q", err, row.problem)
 			}

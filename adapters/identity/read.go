@@ -18,11 +18,11 @@ import (
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 )
 
-// Problems is everything that is wrong with a directory file, named at once.
-type Problems []string
+// ProblemsError is everything that is wrong with a directory file, named at once.
+type ProblemsError []string
 
 // Error lists the problems, one a line.
-func (p Problems) Error() string {
+func (p ProblemsError) Error() string {
 	return fmt.Sprintf("directory has %d problem(s):\n  %s", len(p), strings.Join(p, "\n  "))
 }
 
@@ -45,7 +45,7 @@ type (
 
 const maxText = 200 // bytes of an id or a name
 
-var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`) //nolint:gochecknoglobals // compiled once
+var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 func (f *File) read(ctx context.Context, fsys fs.FS) (*roster, error) {
 	raw, err := fs.ReadFile(fsys, f.path)
@@ -56,10 +56,10 @@ func (f *File) read(ctx context.Context, fsys fs.FS) (*roster, error) {
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, Problems{err.Error()}
+		return nil, ProblemsError{err.Error()}
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, Problems{"more than one document in the file"}
+		return nil, ProblemsError{"more than one document in the file"}
 	}
 	if p := check(file.People); len(p) > 0 {
 		return nil, p
@@ -98,8 +98,8 @@ func (r *roster) add(f personFile, id anuencia.PersonID) {
 // check refuses what would make a person ambiguous: two entries of one
 // institution's id, or one handle of two people. Which of them is meant could
 // only be guessed.
-func check(people []personFile) Problems {
-	var problems Problems
+func check(people []personFile) ProblemsError {
+	var problems ProblemsError
 	add := func(who, format string, args ...any) {
 		problems = append(problems, who+": "+fmt.Sprintf(format, args...))
 	}

@@ -23,9 +23,9 @@ import (
 // The ways in which the engine gives no answer. Each is a denial at intake
 // (policy_id "engine") and no answer at resume.
 var (
-	ErrUndefined = errors.New("policy: the decision is undefined") //nolint:gochecknoglobals // an error value
-	ErrMalformed = errors.New("policy: the decision is malformed") //nolint:gochecknoglobals // an error value
-	ErrLate      = errors.New("policy: the decision is late")      //nolint:gochecknoglobals // an error value
+	ErrUndefined = errors.New("policy: the decision is undefined")
+	ErrMalformed = errors.New("policy: the decision is malformed")
+	ErrLate      = errors.New("policy: the decision is late")
 )
 
 // defaultTimeout bounds one decision; a lean policy needs a thousandth of it.

@@ -125,7 +125,8 @@ func TestLargeGrantRequirement(t *testing.T) {
 	}
 	want := anuencia.Requirement{
 		Stages: []anuencia.Stage{
-			{Roles: []string{"finanzas"}, Quorum: 1}, {Roles: []string{"secretaria_academica", "finanzas"}, Quorum: 1},
+			{Roles: []string{"finanzas"}, Quorum: 1},
+			{Roles: []string{"secretaria_academica", "finanzas"}, Quorum: 1}, //nolint:misspell // Spanish
 		},
 		FourEyes: true, ReasonRequired: true, Channels: []anuencia.Channel{anuencia.ChannelUI, anuencia.ChannelAPI},
 		ExpiresIn: 72 * time.Hour, RemindAfter: 24 * time.Hour,

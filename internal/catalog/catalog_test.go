@@ -120,7 +120,7 @@ func TestValidateInputRefuses(t *testing.T) {
 		"cents":          {"beca.asignar", `{"estudiante_id":"2023-114","monto":0.001,"motivo":"abc"}`, "/input/monto multipleOf"},
 		"pattern":        {"consulta.matricula", `{"estudiante_id":"2023-114' or 1=1"}`, "/input/estudiante_id pattern"},
 		"enum":           {"constancia.emitir", `{"estudiante_id":"2023-114","tipo":"falsa"}`, "/input/tipo enum"},
-		"grade":          {"nota.modificar", `{"estudiante_id":"2023-114","curso":"MAT-101","nota":20.5,"justificacion":"abc"}`, "/input/nota maximum"},
+		"grade":          {"nota.modificar", `{"estudiante_id":"2023-114","curso":"MAT-101","nota":20.5,"justificacion":"abc"}`, "/input/nota maximum"}, //nolint:misspell // Spanish
 		"unknown":        {"documento.buscar", `{"consulta":"becas","otro":1}`, "/input/otro additionalProperties"},
 		"unknown, long":  {"documento.buscar", `{"consulta":"becas","` + long + `":1}`, "/input additionalProperties"},
 		"unknown, value": {"documento.buscar", `{"consulta":"becas","<b>x</b>":1}`, "/input additionalProperties"},

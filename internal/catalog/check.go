@@ -23,10 +23,10 @@ func (l *loader) checkAll() {
 			continue
 		}
 		if slices.Contains(reservedCommands(), in.Command) {
-			l.problems.add(where, "command %q is one of the bot's own", in.Command)
+			l.problem(where, "command %q is one of the bot's own", in.Command)
 		}
 		if other, twice := commands[in.Command]; twice {
-			l.problems.add(where, "command %q is also that of intent %q", in.Command, other)
+			l.problem(where, "command %q is also that of intent %q", in.Command, other)
 		}
 		commands[in.Command] = name
 	}
@@ -39,51 +39,51 @@ func reservedCommands() []string {
 
 func (l *loader) checkAgent(where string, a anuencia.Agent) {
 	if a.Runner != "direct" {
-		l.problems.add(where, "unknown runner %q", a.Runner)
+		l.problem(where, "unknown runner %q", a.Runner)
 	}
 	if len(a.Tools) == 0 {
-		l.problems.add(where, "has no tools")
+		l.problem(where, "has no tools")
 	}
 	l.checkRoles(where, "roles", a.Roles)
 	if len(a.Roles) == 0 {
-		l.problems.add(where, "serves no roles")
+		l.problem(where, "serves no roles")
 	}
 	for _, t := range a.Tools {
 		if _, known := l.c.tools[t]; !known {
-			l.problems.add(where, "unknown tool %q", t)
+			l.problem(where, "unknown tool %q", t)
 		}
 	}
 }
 
 func (l *loader) checkIntent(where string, in anuencia.Intent) {
 	if len(in.Roles) == 0 && len(in.OwnRoles) == 0 {
-		l.problems.add(where, "nobody may ask: roles and own_roles are empty")
+		l.problem(where, "nobody may ask: roles and own_roles are empty")
 	}
 	l.checkRoles(where, "roles", in.Roles)
 	l.checkRoles(where, "own_roles", in.OwnRoles)
 	if len(in.OwnRoles) > 0 && in.Subject == "" {
-		l.problems.add(where, "own_roles needs a subject")
+		l.problem(where, "own_roles needs a subject")
 	}
 	tool, known := l.c.tools[in.Tool]
 	if !known {
-		l.problems.add(where, "unknown tool %q", in.Tool)
+		l.problem(where, "unknown tool %q", in.Tool)
 	} else if in.Risk.Less(tool.Risk) {
-		l.problems.add(where, "risk is below that of its tool")
+		l.problem(where, "risk is below that of its tool")
 	}
 	a, known := l.c.agents[in.Agent]
 	if !known {
-		l.problems.add(where, "unknown agent %q", in.Agent)
+		l.problem(where, "unknown agent %q", in.Agent)
 		return
 	}
 	if !slices.Contains(a.Tools, in.Tool) {
-		l.problems.add(where, "agent %q may not use tool %q", in.Agent, in.Tool)
+		l.problem(where, "agent %q may not use tool %q", in.Agent, in.Tool)
 	}
 	if slices.Contains(a.Roles, everyone) {
 		return
 	}
 	for _, r := range slices.Concat(in.Roles, in.OwnRoles) {
 		if !slices.Contains(a.Roles, r) {
-			l.problems.add(where, "agent %q does not serve role %q", in.Agent, r)
+			l.problem(where, "agent %q does not serve role %q", in.Agent, r)
 		}
 	}
 }
@@ -92,10 +92,10 @@ func (l *loader) checkRoles(where, what string, roles []string) {
 	seen := map[string]bool{}
 	for _, r := range roles {
 		if r != everyone && !validName(r) {
-			l.problems.add(where, "%s: %q is not the name of a role", what, r)
+			l.problem(where, "%s: %q is not the name of a role", what, r)
 		}
 		if seen[r] {
-			l.problems.add(where, "%s: %q stands twice", what, r)
+			l.problem(where, "%s: %q stands twice", what, r)
 		}
 		seen[r] = true
 	}

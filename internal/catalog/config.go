@@ -85,10 +85,10 @@ func (l *loader) checkConfig(where string, f toolFile, s *schema) {
 			}
 		}
 	default:
-		l.problems.add(where, "unknown kind %q", f.Kind)
+		l.problem(where, "unknown kind %q", f.Kind)
 	}
 	if err != nil {
-		l.problems.add(where, "config: %v", err)
+		l.problem(where, "config: %v", err)
 	}
 	if s != nil {
 		l.checkParameters(where, sql, s)
@@ -97,7 +97,7 @@ func (l *loader) checkConfig(where string, f toolFile, s *schema) {
 
 func (l *loader) need(where string, ok bool, problem string) {
 	if !ok {
-		l.problems.add(where, "%s", problem)
+		l.problem(where, "%s", problem)
 	}
 }
 
@@ -109,7 +109,7 @@ func (l *loader) checkParameters(where string, sql []string, s *schema) {
 		for _, p := range parameters(q) {
 			if !s.requires(p) && !slices.Contains(open, p) {
 				open = append(open, p)
-				l.problems.add(where, "parameter :%s is not a required argument of the input", p)
+				l.problem(where, "parameter :%s is not a required argument of the input", p)
 			}
 		}
 	}

@@ -15,36 +15,36 @@ const (
 )
 
 var (
-	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`) //nolint:gochecknoglobals // compiled once
-	commandPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)                //nolint:gochecknoglobals // compiled once
+	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`)
+	commandPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 )
 
 func validName(s string) bool { return len(s) <= maxName && namePattern.MatchString(s) }
 
 func (l *loader) addIntent(where string, f intentFile) {
 	if !validName(f.Name) {
-		l.problems.add(where, "name must be lower-case words joined by dots")
+		l.problem(where, "name must be lower-case words joined by dots")
 	}
 	l.bilingual(where, "title", f.Title)
 	l.bilingual(where, "description", f.Description)
 	if !f.Risk.Valid() {
-		l.problems.add(where, "risk %q is none of low, medium, high, critical", string(f.Risk))
+		l.problem(where, "risk %q is none of low, medium, high, critical", string(f.Risk))
 	}
 	if f.Command != "" && !commandPattern.MatchString(f.Command) {
-		l.problems.add(where, "command %q is not a bot command", f.Command)
+		l.problem(where, "command %q is not a bot command", f.Command)
 	}
 	if f.Timeout == 0 {
 		f.Timeout = duration(defaultTimeout)
 	}
 	if time.Duration(f.Timeout) > maxTimeout {
-		l.problems.add(where, "timeout is over one hour")
+		l.problem(where, "timeout is over one hour")
 	}
 	if f.Limit != (limitFile{}) && (f.Limit.Count <= 0 || f.Limit.Window <= 0 || f.Limit.Burst <= 0) {
-		l.problems.add(where, "limit needs count, window and burst, all above zero")
+		l.problem(where, "limit needs count, window and burst, all above zero")
 	}
 	r := anuencia.Responsibility(f.Responsibility)
 	if !l.o.Demo && !r.Complete() {
-		l.problems.add(where, "responsibility needs owner_unit, supervisor, appeals and legal_basis")
+		l.problem(where, "responsibility needs owner_unit, supervisor, appeals and legal_basis")
 	}
 	in := anuencia.Intent{
 		Name: f.Name, Title: f.Title, Description: f.Description, Subject: f.Subject, Risk: f.Risk,
@@ -63,14 +63,14 @@ func (l *loader) addIntent(where string, f intentFile) {
 
 func (l *loader) addTool(where string, f toolFile) {
 	if !validName(f.Name) {
-		l.problems.add(where, "name must be lower-case words joined by dots")
+		l.problem(where, "name must be lower-case words joined by dots")
 	}
 	l.bilingual(where, "description", f.Description)
 	if !f.Risk.Valid() {
-		l.problems.add(where, "risk %q is none of low, medium, high, critical", string(f.Risk))
+		l.problem(where, "risk %q is none of low, medium, high, critical", string(f.Risk))
 	}
 	if f.Timeout <= 0 || time.Duration(f.Timeout) > maxTimeout {
-		l.problems.add(where, "timeout must be above zero and one hour at most")
+		l.problem(where, "timeout must be above zero and one hour at most")
 	}
 	t := anuencia.Tool{
 		Name: f.Name, Kind: f.Kind, Description: f.Description, Risk: f.Risk, Timeout: time.Duration(f.Timeout),
@@ -84,12 +84,12 @@ func (l *loader) addTool(where string, f toolFile) {
 	l.checkConfig(where, f, s)
 	config, err := audit.CanonicalOf(orEmpty(f.Config))
 	if err != nil {
-		l.problems.add(where, "config has no exact JSON form")
+		l.problem(where, "config has no exact JSON form")
 	}
 	t.Config = []byte(config)
 	digest, err := toolDigest(f)
 	if err != nil {
-		l.problems.add(where, "the definition has no exact JSON form")
+		l.problem(where, "the definition has no exact JSON form")
 	}
 	t.Digest = digest
 	l.c.tools[f.Name] = t
@@ -120,12 +120,12 @@ func orEmpty(m map[string]any) map[string]any {
 func (l *loader) bilingual(where, what string, t map[string]string) {
 	for _, lang := range Languages() {
 		if t[lang] == "" {
-			l.problems.add(where, "%s has no text in %q", what, lang)
+			l.problem(where, "%s has no text in %q", what, lang)
 		}
 	}
 	for lang := range t {
 		if lang != "es" && lang != "en" {
-			l.problems.add(where, "%s has a text in unknown language %q", what, lang)
+			l.problem(where, "%s has a text in unknown language %q", what, lang)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (l *loader) bilingual(where, what string, t map[string]string) {
 func (l *loader) schemaOf(where string, m map[string]any) *schema {
 	s, err := compile(m)
 	if err != nil {
-		l.problems.add(where, "input: %v", err)
+		l.problem(where, "input: %v", err)
 		return nil
 	}
 	return s
@@ -146,6 +146,6 @@ func (l *loader) checkSubject(where, subject string, s *schema) {
 		return
 	}
 	if !s.requiresString(subject) {
-		l.problems.add(where, "subject %q is not the path of a required string of the input", subject)
+		l.problem(where, "subject %q is not the path of a required string of the input", subject)
 	}
 }

@@ -23,7 +23,7 @@ type Options struct {
 	Messages fs.FS
 }
 
-// Load reads the catalog folder. The error is Problems when the content is
+// Load reads the catalog folder. The error is ProblemsError when the content is
 // wrong.
 func Load(fsys fs.FS, o Options) (*Catalog, error) {
 	l := loader{o: o, c: &Catalog{
@@ -56,7 +56,7 @@ func Load(fsys fs.FS, o Options) (*Catalog, error) {
 type loader struct {
 	o        Options
 	c        *Catalog
-	problems Problems
+	problems ProblemsError
 	read     []string // "path sha256" of every file
 }
 
@@ -65,9 +65,9 @@ func (l *loader) file(fsys fs.FS, name string) ([]byte, bool) {
 	raw, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			l.problems.add(name, "the file is missing")
+			l.problem(name, "the file is missing")
 		} else {
-			l.problems.add(name, "cannot be read")
+			l.problem(name, "cannot be read")
 		}
 		return nil, false
 	}
@@ -88,7 +88,7 @@ func (l *loader) decode(fsys fs.FS, name string, into any) bool {
 		return false
 	}
 	if err := decodeStrict(raw, into); err != nil {
-		l.problems.add(name, "%v", err)
+		l.problem(name, "%v", err)
 		return false
 	}
 	return true
@@ -100,9 +100,9 @@ func (l *loader) readTools(fsys fs.FS) {
 		return
 	}
 	for i, t := range f.Tools {
-		where := fmt.Sprintf("tools.yaml: %s", nameOr(t.Name, i))
+		where := "tools.yaml: " + nameOr(t.Name, i)
 		if _, twice := l.c.tools[t.Name]; twice {
-			l.problems.add(where, "declared twice")
+			l.problem(where, "declared twice")
 			continue
 		}
 		l.addTool(where, t)
@@ -115,13 +115,13 @@ func (l *loader) readAgents(fsys fs.FS) {
 		return
 	}
 	for i, a := range f.Agents {
-		where := fmt.Sprintf("agents.yaml: %s", nameOr(a.Name, i))
+		where := "agents.yaml: " + nameOr(a.Name, i)
 		if _, twice := l.c.agents[a.Name]; twice {
-			l.problems.add(where, "declared twice")
+			l.problem(where, "declared twice")
 			continue
 		}
 		if !validName(a.Name) {
-			l.problems.add(where, "name must be lower-case words joined by dots")
+			l.problem(where, "name must be lower-case words joined by dots")
 		}
 		l.c.agents[a.Name] = anuencia.Agent{Name: a.Name, Runner: a.Runner, Tools: a.Tools, Roles: a.Roles}
 	}
@@ -130,7 +130,7 @@ func (l *loader) readAgents(fsys fs.FS) {
 func (l *loader) readIntents(fsys fs.FS) {
 	entries, err := fs.ReadDir(fsys, "intents")
 	if err != nil {
-		l.problems.add("intents", "the folder is missing")
+		l.problem("intents", "the folder is missing")
 		return
 	}
 	for _, e := range entries {
@@ -143,7 +143,7 @@ func (l *loader) readIntents(fsys fs.FS) {
 			continue
 		}
 		if f.Name+".yaml" != e.Name() {
-			l.problems.add(where, "the file of intent %q must be named %s.yaml", f.Name, f.Name)
+			l.problem(where, "the file of intent %q must be named %s.yaml", f.Name, f.Name)
 			continue
 		}
 		l.addIntent(where, f)

@@ -73,7 +73,7 @@ func (l *loader) messages(fsys fs.FS) error {
 			continue
 		}
 		if f.Language != lang {
-			l.problems.add(name, "language must be %q", lang)
+			l.problem(name, "language must be %q", lang)
 		}
 		l.c.words[lang] = l.wordsFrom(name, f)
 	}
@@ -85,7 +85,7 @@ func (l *loader) wordsFrom(name string, f messagesFile) words {
 	w := words{errors: map[anuencia.Code]message{}, warnings: f.Warnings, texts: map[string]string{}}
 	for code := range f.Errors {
 		if !anuencia.Code(code).Valid() {
-			l.problems.add(name, "unknown code %s", code)
+			l.problem(name, "unknown code %s", code)
 		}
 	}
 	for _, code := range anuencia.Codes() {
@@ -97,7 +97,7 @@ func (l *loader) wordsFrom(name string, f messagesFile) words {
 	l.flatten(name, "", f.Texts, w.texts)
 	for _, key := range requiredTexts() {
 		if w.texts[key] == "" {
-			l.problems.add(name, "text %s is missing", key)
+			l.problem(name, "text %s is missing", key)
 		}
 	}
 	return w
@@ -109,7 +109,7 @@ func (l *loader) messageFrom(name string, code anuencia.Code, f errorFile) messa
 	want := Reasons()[code]
 	for _, r := range sortedKeys(f.Reasons) {
 		if !slices.Contains(want, anuencia.Reason(r)) {
-			l.problems.add(name, "unknown reason %s of %s", r, code)
+			l.problem(name, "unknown reason %s of %s", r, code)
 		}
 		m.Reasons[anuencia.Reason(r)] = f.Reasons[r]
 	}
@@ -123,10 +123,10 @@ func (l *loader) messageFrom(name string, code anuencia.Code, f errorFile) messa
 // section 1).
 func (l *loader) plain(name, what, text string) {
 	if strings.TrimSpace(text) == "" {
-		l.problems.add(name, "%s has no words", what)
+		l.problem(name, "%s has no words", what)
 	}
 	if strings.ContainsAny(text, "{}%$\n") {
-		l.problems.add(name, "%s must be plain words in one line", what)
+		l.problem(name, "%s must be plain words in one line", what)
 	}
 }
 
@@ -139,7 +139,7 @@ func (l *loader) flatten(name, prefix string, from map[string]any, into map[stri
 		case map[string]any:
 			l.flatten(name, prefix+key+".", v, into)
 		default:
-			l.problems.add(name, "%s is neither words nor a section", prefix+key)
+			l.problem(name, "%s is neither words nor a section", prefix+key)
 		}
 	}
 }
@@ -150,12 +150,12 @@ func (l *loader) checkLanguagesAgree() {
 		for _, b := range Languages() {
 			for _, key := range sortedKeys(l.c.words[a].warnings) {
 				if _, ok := l.c.words[b].warnings[key]; !ok {
-					l.problems.add("messages/"+b+".yaml", "warning %s is missing", key)
+					l.problem("messages/"+b+".yaml", "warning %s is missing", key)
 				}
 			}
 			for _, key := range sortedKeys(l.c.words[a].texts) {
 				if _, ok := l.c.words[b].texts[key]; !ok {
-					l.problems.add("messages/"+b+".yaml", "text %s is missing", key)
+					l.problem("messages/"+b+".yaml", "text %s is missing", key)
 				}
 			}
 		}

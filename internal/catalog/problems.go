@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Problems is everything that is wrong with a catalog, named at once, so that
+// ProblemsError is everything that is wrong with a catalog, named at once, so that
 // its author does not correct it one start at a time.
-type Problems []string
+type ProblemsError []string
 
 // Error lists the problems, one a line.
-func (p Problems) Error() string {
+func (p ProblemsError) Error() string {
 	return fmt.Sprintf("catalog has %d problem(s):\n  %s", len(p), strings.Join(p, "\n  "))
 }
 
-func (p *Problems) add(where, format string, args ...any) {
-	*p = append(*p, where+": "+fmt.Sprintf(format, args...))
+func (l *loader) problem(where, format string, args ...any) {
+	l.problems = append(l.problems, where+": "+fmt.Sprintf(format, args...))
 }
 
-func (p Problems) err() error {
+func (p ProblemsError) err() error {
 	if len(p) == 0 {
 		return nil
 	}

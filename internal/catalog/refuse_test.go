@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := catalog.Load(changed(t, row.file, row.from, row.to), catalog.Options{Demo: true})
-			var p catalog.Problems
+			var p catalog.ProblemsError
 			if !errors.As(err, &p) {
 				t.Fatalf("got %v, want problems", err)
 			}
@@ -131,7 +131,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	f[tools].Data = []byte(strings.Replace(string(f[tools].Data), "kind: artifact", "kind: shell", 1))
 	f[es].Data = []byte(strings.Replace(string(f[es].Data), "critical: crítico", "critical: ''", 1))
 	_, err := catalog.Load(f, catalog.Options{Demo: true})
-	var p catalog.Problems
+	var p catalog.ProblemsError
 	if !errors.As(err, &p) || len(p) < 3 {
 		t.Fatalf("got %v, want three problems or more", err)
 	}
