@@ -10,7 +10,10 @@ import (
 	embedded "github.com/anuencia-harness/anuencia/catalog"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 	"github.com/anuencia-harness/anuencia/internal/catalog"
+	"github.com/anuencia-harness/anuencia/internal/harness"
 )
+
+var _ harness.Catalog = (*catalog.Catalog)(nil)
 
 func demo(t *testing.T) *catalog.Catalog {
 	t.Helper()
