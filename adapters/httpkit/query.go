@@ -1,0 +1,119 @@
+package httpkit
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/anuencia-harness/anuencia/internal/anuencia"
+	"github.com/anuencia-harness/anuencia/internal/harness"
+)
+
+// Limits of a page (contracts section 2).
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// Query reads the parameters of a list and gathers what is wrong with them.
+type Query struct {
+	c    *Call
+	seen []string
+	bad  []anuencia.FieldError
+}
+
+// Query starts reading.
+func (c *Call) Query() *Query { return &Query{c: c} }
+
+func (q *Query) refuse(name, rule string) {
+	q.bad = append(q.bad, anuencia.FieldError{Path: "?" + name, Rule: rule})
+}
+
+// Text gives a parameter, "" when it is absent. Twice the same one is refused.
+func (q *Query) Text(name string) string {
+	q.seen = append(q.seen, name)
+	values := q.c.gin.Request.URL.Query()[name]
+	switch {
+	case len(values) == 0:
+		return ""
+	case len(values) > 1:
+		q.refuse(name, "once")
+	case len(values[0]) > maxExternalID:
+		q.refuse(name, "max")
+	}
+	return values[0]
+}
+
+// Enum reads a parameter that must be valid when it is there.
+func Enum[T interface {
+	~string
+	Valid() bool
+}](q *Query, name string) T {
+	v := T(q.Text(name))
+	if v != "" && !v.Valid() {
+		q.refuse(name, "oneof")
+	}
+	return v
+}
+
+// ID reads a parameter that must be a canonical uuid when it is there.
+func ID[I ~[16]byte](q *Query, name string) I {
+	v := q.Text(name)
+	if v == "" {
+		var none I
+		return none
+	}
+	id, err := anuencia.ParseID[I](v)
+	if err != nil {
+		q.refuse(name, "uuid")
+	}
+	return id
+}
+
+// Time reads an RFC 3339 instant; the zero time when it is absent.
+func (q *Query) Time(name string) time.Time {
+	v := q.Text(name)
+	if v == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, v)
+	if err != nil {
+		q.refuse(name, "rfc3339")
+	}
+	return t.UTC()
+}
+
+// Page reads limit and cursor.
+func (q *Query) Page() harness.Page {
+	p := harness.Page{Limit: defaultLimit, Before: q.Text("cursor")}
+	if p.Before != "" {
+		if _, err := anuencia.ParseID[anuencia.EventID](p.Before); err != nil {
+			q.refuse("cursor", "cursor")
+		}
+	}
+	if v := q.Text("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxLimit {
+			q.refuse("limit", "1..200")
+		}
+		p.Limit = n
+	}
+	return p
+}
+
+// Err is VALIDATION_FAILED with all that was wrong, unknown parameters too.
+func (q *Query) Err() error {
+	for name := range q.c.gin.Request.URL.Query() {
+		if !slices.Contains(q.seen, name) {
+			shown := name
+			if len(shown) > maxShownName {
+				shown = shown[:maxShownName]
+			}
+			q.refuse(shown, "unknown")
+		}
+	}
+	if len(q.bad) == 0 {
+		return nil
+	}
+	return anuencia.Invalid(anuencia.ReasonSchema, q.bad...)
+}
