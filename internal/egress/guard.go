@@ -45,11 +45,20 @@ func New() Guard { return Guard{} }
 // pointer, never by value. The guarded text is RFC 8785. An error means that
 // nothing may leave: no JSON object, or a mask that is no pointer.
 func (Guard) Inspect(result string, mask []string) (string, []harness.Redaction, error) {
-	d := json.NewDecoder(strings.NewReader(result))
+	// The strict form first: a member twice would show one value here and could
+	// show the other to whoever reads the text.
+	strict, err := audit.Canonical([]byte(result))
+	if err != nil {
+		return "", nil, fmt.Errorf("result: %w", err)
+	}
+	d := json.NewDecoder(strings.NewReader(strict))
 	d.UseNumber()
 	var root map[string]any
-	if err := d.Decode(&root); err != nil || root == nil {
-		return "", nil, fmt.Errorf("result is no object: %w", errors.Join(err))
+	if err := d.Decode(&root); err != nil {
+		return "", nil, fmt.Errorf("result is no object: %w", err)
+	}
+	if root == nil {
+		return "", nil, errors.New("result is no object")
 	}
 	w := &walk{}
 	for _, m := range mask {
@@ -201,6 +210,9 @@ func escape(part string) string {
 // clean applies every rule to one string and names those that cut something.
 func clean(s string) (string, []string) {
 	var rules []string
+	if plain(s) {
+		return s, nil
+	}
 	for _, r := range patterns {
 		if out := r.apply(s); out != s {
 			s = out
@@ -212,6 +224,13 @@ func clean(s string) (string, []string) {
 		rules = append(rules, RuleOversize)
 	}
 	return s, rules
+}
+
+// plain says of a short string that no rule can match it: most cells of a table
+// are such.
+func plain(s string) bool {
+	const shortest = 20 // of a secret without punctuation
+	return len(s) < shortest && !strings.ContainsAny(s, `/\:=._-`) && !strings.Contains(s, "localhost")
 }
 
 // runeStart is the last boundary of characters at or before n.
