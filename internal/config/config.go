@@ -226,7 +226,6 @@ func (c *Config) check() []error {
 		"listen: plaintext on %q needs tls_cert and tls_key, or tls_terminated when something in front speaks TLS", c.Listen)
 	bad((c.TLSCert == "") != (c.TLSKey == ""), "tls_cert and tls_key go together")
 	bad(c.Data == "", "data: a folder is needed")
-	bad(!c.Demo && c.Catalog == "", "catalog: a folder is needed outside the demo")
 	for _, s := range []struct {
 		name string
 		url  Secret
@@ -243,4 +242,13 @@ func (c *Config) check() []error {
 		bad(err != nil || u.Host == "" || u.Path != "" || (u.Scheme != "http" && u.Scheme != "https"), "cors_origins: %q is no origin", o)
 	}
 	return problems
+}
+
+// CheckServe names what a server needs beyond sound settings: outside the demo,
+// a catalog of the institution's own.
+func (c *Config) CheckServe() error {
+	if !c.Demo && c.Catalog == "" {
+		return errors.New("catalog: a folder is needed outside the demo (--catalog DIR); --demo starts a small institution to try")
+	}
+	return nil
 }

@@ -67,13 +67,26 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"nada", "log_level", "ANUENCIA_REDIS_URL", "database_url: postgres", "_FILE", "ANUENCIA_DEMO", "tls_terminated", "Mars/Base", "catalog"} {
+	for _, want := range []string{"nada", "log_level", "ANUENCIA_REDIS_URL", "database_url: postgres", "_FILE", "ANUENCIA_DEMO", "tls_terminated", "Mars/Base"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Fatalf("a secret is shown: %v", err)
+	}
+}
+
+func TestAServerNeedsACatalog(t *testing.T) {
+	t.Parallel()
+	for flag, ok := range map[string]bool{"demo": true, "migrate": false} {
+		c, err := config.Load("", nil, map[string]string{flag: "true"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckServe(); (err == nil) != ok {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

@@ -21,10 +21,8 @@ const (
 )
 
 // Authenticate finds the principal of a credential. Missing, unknown, expired
-// and revoked credentials are all IDENTITY_NOT_FOUND/credential; too many of
-// them from one address, or in all, are RATE_LIMIT_EXCEEDED, counted and not
-// recorded one by one (contracts section 6).
-func (s *Service) Authenticate(ctx context.Context, secret, remote string) (anuencia.Principal, error) {
+// and revoked credentials are all IDENTITY_NOT_FOUND/credential.
+func (s *Service) Authenticate(ctx context.Context, secret string) (anuencia.Principal, error) {
 	hash, ok := tokenHash(secret)
 	if ok {
 		t, found, err := s.o.Store.TokenByHash(ctx, hash)
@@ -37,10 +35,13 @@ func (s *Service) Authenticate(ctx context.Context, secret, remote string) (anue
 			return p, nil
 		}
 	}
-	return anuencia.Principal{}, s.unknownCredential(ctx, remote)
+	return anuencia.Principal{}, anuencia.NewFault(anuencia.CodeIdentityNotFound, anuencia.ReasonCredential)
 }
 
-func (s *Service) unknownCredential(ctx context.Context, remote string) error {
+// admitRefusal bounds what strangers can write: above the limits a refusal is
+// counted and not recorded, and the answer is RATE_LIMIT_EXCEEDED (contracts
+// section 6).
+func (s *Service) admitRefusal(ctx context.Context, remote string) error {
 	res, err := s.o.Limiter.Allow(ctx,
 		RateKey{Kind: "address", Value: remote, Limit: s.o.Limits.Address},
 		RateKey{Kind: "unknown", Value: "all", Limit: s.o.Limits.Unknown})
@@ -48,7 +49,7 @@ func (s *Service) unknownCredential(ctx context.Context, remote string) error {
 		return anuencia.Unavailable("limit refusals", err)
 	}
 	if res.Allowed {
-		return anuencia.NewFault(anuencia.CodeIdentityNotFound, anuencia.ReasonCredential)
+		return nil
 	}
 	s.suppressed.add(remote)
 	return rateFault(res)
@@ -91,12 +92,14 @@ func bigEndian(b []byte) uint32 {
 
 // Refuse records a request that never became an execution in a chain of its
 // own, under the request's own id (contracts section 1). about tells what was
-// asked, for the auditor; it must hold no secret. A flood before a credential
-// is known is only counted. An error means that the audit could not be
-// written.
+// asked, for the auditor; it must hold no secret. An error stands for what the
+// caller hears instead: RATE_LIMIT_EXCEEDED in a flood before a credential is
+// known, INTERNAL_ERROR/unavailable when the audit cannot be written.
 func (s *Service) Refuse(ctx context.Context, r Request, f *anuencia.Fault, about map[string]any) error {
-	if f.Code == anuencia.CodeRateLimited && r.Principal.ID.IsZero() {
-		return nil // counted by unknownCredential
+	if r.Principal.ID.IsZero() {
+		if err := s.admitRefusal(ctx, r.Remote); err != nil {
+			return err
+		}
 	}
 	if f.Code == anuencia.CodeInternal {
 		s.log(ctx, "request failed", f, slogExecution(r.ID))
@@ -113,9 +116,13 @@ func (s *Service) Refuse(ctx context.Context, r Request, f *anuencia.Fault, abou
 		events = append(events, refused)
 	}
 	events = append(events, s.failed(e, f))
-	return s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error {
+	err := s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error {
 		return tx.Record(ctx, events[0], events[1:]...)
 	})
+	if err != nil {
+		return anuencia.Unavailable("record a refusal", err)
+	}
+	return nil
 }
 
 // OperationDecide in about["operation"] tells Refuse that the request was an
