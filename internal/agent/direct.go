@@ -134,7 +134,7 @@ func call(id anuencia.ExecutionID, tool anuencia.Tool, s anuencia.Step) Call {
 
 // errToolTime is the cause of a context that ended by the tool's own timeout,
 // told apart from the execution's.
-var errToolTime = errors.New("the tool's time is up") //nolint:gochecknoglobals // an error value to compare with
+var errToolTime = errors.New("the tool's time is up")
 
 // within runs fn under the tool's own timeout and turns a panic into an error.
 // A tool without an effect is left behind when its time is up; one with an

@@ -31,9 +31,9 @@ func inspect(t rapid.TB, v any, mask ...string) (string, []harness.Redaction) {
 }
 
 const (
-	pemKey = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBadoXwF0secretsecret\nAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"
-	goTrace = "panic: runtime error\n\ngoroutine 1 [running]:\nmain.run(0xc000012345)\n\t/home/op/src/main.go:42 +0x1d\nmain.main()\n\t/home/op/src/main.go:12 +0x25"
-	pyTrace = "Traceback (most recent call last):\n  File \"/srv/app/x.py\", line 3, in <module>\n    run()\nValueError: secreto_interno"
+	pemKey    = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBadoXwF0secretsecret\nAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"
+	goTrace   = "panic: runtime error\n\ngoroutine 1 [running]:\nmain.run(0xc000012345)\n\t/home/op/src/main.go:42 +0x1d\nmain.main()\n\t/home/op/src/main.go:12 +0x25"
+	pyTrace   = "Traceback (most recent call last):\n  File \"/srv/app/x.py\", line 3, in <module>\n    run()\nValueError: secreto_interno"
 	javaTrace = "java.lang.IllegalStateException: detalle_interno\n\tat pe.edu.App.run(App.java:14)\n\tat pe.edu.App.main(App.java:3)"
 )
 

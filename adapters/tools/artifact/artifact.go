@@ -144,7 +144,7 @@ func safeName(id string) string {
 }
 
 // errColumn says that the configured queries do not give what the template needs.
-var errColumn = errors.New("a column of the template is missing") //nolint:gochecknoglobals // an error value to compare with
+var errColumn = errors.New("a column of the template is missing")
 
 func certificateOf(rows map[string][]map[string]any, grades bool) (certificate, error) {
 	cert := certificate{Grades: grades}

@@ -212,7 +212,7 @@ func (act action) claim(ctx context.Context, tx *sql.Tx, at time.Time) (bool, er
 func (act action) stored(ctx context.Context, tx *sql.Tx) (string, error) {
 	p := act.src.d.placeholder
 	var result string
-	err := tx.QueryRowContext(ctx, "select result from anuencia_effects where execution_id = "+p(1)+" and step = "+p(2), //nolint:gosec // placeholders only
+	err := tx.QueryRowContext(ctx, "select result from anuencia_effects where execution_id = "+p(1)+" and step = "+p(2),
 		act.ExecutionID.String(), act.Step).Scan(&result)
 	if err != nil {
 		return "", fmt.Errorf("ledger: %w", err)

@@ -10,8 +10,8 @@ import (
 
 // Mistakes of a statement.
 var (
-	errUnclosed = errors.New("a quote or a comment is not closed")      //nolint:gochecknoglobals // an error value to compare with
-	errSeveral  = errors.New("more than one statement in one SQL text") //nolint:gochecknoglobals // an error value to compare with
+	errUnclosed = errors.New("a quote or a comment is not closed")
+	errSeveral  = errors.New("more than one statement in one SQL text")
 )
 
 // statement is an SQL text whose :names have become the placeholders of a

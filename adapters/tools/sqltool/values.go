@@ -81,7 +81,7 @@ func read(ctx context.Context, q querier, d dialect, query string, args map[stri
 		return nil, false, fmt.Errorf("query: %w", err)
 	}
 	out, err := scan(rows)
-	if err = errors.Join(err, rows.Close()); err != nil {
+	if err != nil {
 		return nil, false, fmt.Errorf("read rows: %w", err)
 	}
 	if limit > 0 && len(out) > limit {
@@ -90,12 +90,14 @@ func read(ctx context.Context, q querier, d dialect, query string, args map[stri
 	return out, false, nil
 }
 
-func scan(rows *sql.Rows) ([]map[string]any, error) {
+// scan reads all rows and closes them.
+func scan(rows *sql.Rows) (out []map[string]any, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, fmt.Errorf("columns: %w", err)
 	}
-	out := []map[string]any{}
+	out = []map[string]any{}
 	values := make([]any, len(types))
 	into := make([]any, len(types))
 	for i := range values {
