@@ -142,6 +142,9 @@ func (t *memTx) PutExecution(_ context.Context, e anuencia.Execution, first anue
 	if exists && old.State.Terminal() {
 		return e, errors.New("a terminal state never changes")
 	}
+	if !exists && t.codeTaken(e.ShortCode) {
+		return e, harness.ErrConflict
+	}
 	sealed, head, err := audit.Seal(e.Head, append([]anuencia.AuditEvent{first}, more...))
 	if err != nil {
 		return e, err
@@ -151,6 +154,15 @@ func (t *memTx) PutExecution(_ context.Context, e anuencia.Execution, first anue
 	t.s.executions[e.ID] = e
 	t.append(anuencia.StreamOf(e.ID), sealed)
 	return e, nil
+}
+
+func (t *memTx) codeTaken(code string) bool {
+	for _, e := range t.s.executions {
+		if e.ShortCode == code {
+			return true
+		}
+	}
+	return code == ""
 }
 
 func (t *memTx) append(id anuencia.StreamID, sealed []anuencia.SealedEvent) {

@@ -86,16 +86,12 @@ func (s *Service) newApproval(e anuencia.Execution, d anuencia.Decision, now tim
 	if err != nil {
 		return anuencia.Approval{}, anuencia.Internal("subject", err)
 	}
-	code, err := s.shortCode()
-	if err != nil {
-		return anuencia.Approval{}, err
-	}
 	life := d.Approval.ExpiresIn
 	if life <= 0 {
 		life = defaultApprovalLife
 	}
 	return anuencia.Approval{
-		ID: anuencia.ApprovalID(s.o.NewID()), ShortCode: code, ExecutionID: e.ID, Status: anuencia.ApprovalPending,
+		ID: anuencia.ApprovalID(s.o.NewID()), ExecutionID: e.ID, Status: anuencia.ApprovalPending,
 		Subject: text, SubjectHash: hash, Requirement: d.Approval, Intent: e.Intent, Risk: d.Risk, PolicyID: d.PolicyID,
 		Reasons: d.Reasons, Requester: e.Actor.ID, OnBehalfOf: e.OnBehalfOf, CreatedAt: now, ExpiresAt: now.Add(life),
 	}, nil

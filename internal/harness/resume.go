@@ -273,6 +273,9 @@ func (s *Service) supersede(ctx context.Context, fresh anuencia.Execution, old a
 	if err != nil {
 		return err
 	}
+	if next.ShortCode, err = s.shortCode(); err != nil {
+		return err // one that is taken is a conflict, and the job is tried again
+	}
 	closing := s.event(fresh, anuencia.EventApprovalSuperseded, map[string]any{
 		"approval_id": old.ID.String(), "by": next.ID.String(), "old_hash": old.SubjectHash, "new_hash": next.SubjectHash,
 	})

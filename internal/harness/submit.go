@@ -48,7 +48,29 @@ func (s *Service) Submit(ctx context.Context, r Request, sub Submission) (Answer
 	if in.err != nil {
 		return Answer{}, in.err
 	}
-	return in.commit(ctx)
+	for range codeTries {
+		// A short code that is taken shows as a conflict that does not go away.
+		if err := in.newCodes(); err != nil {
+			return Answer{}, err
+		}
+		a, err := in.commit(ctx)
+		if !errors.Is(err, ErrConflict) {
+			return a, err
+		}
+	}
+	return Answer{}, anuencia.Unavailable("first commit", ErrConflict)
+}
+
+// codeTries: with ten million codes in use, one in 100,000 fresh ones is taken.
+const codeTries = 3
+
+// newCodes gives the execution, and its approval, a random short code each.
+func (in *intake) newCodes() error {
+	var err error
+	if in.e.ShortCode, err = in.s.shortCode(); err == nil && in.approval != nil {
+		in.approval.ShortCode, err = in.s.shortCode()
+	}
+	return err
 }
 
 // form is a submission in canonical form, with the digest that its keys bind.

@@ -154,6 +154,16 @@ func TestKeysThatPointAtTwoExecutionsAreRefused(t *testing.T) {
 	wantFault(t, err, anuencia.CodeValidation, anuencia.ReasonKeyReused, "")
 }
 
+func TestATakenShortCodeIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sameCodes = 2
+	one, two := w.submit(t, w.as("student"), "read"), w.submit(t, w.as("student"), "read")
+	if one.Execution.ShortCode == two.Execution.ShortCode || two.Execution.State != anuencia.StateCompleted {
+		t.Fatalf("codes %q and %q", one.Execution.ShortCode, two.Execution.ShortCode)
+	}
+}
+
 func TestARunThatOutlivesTheWaitIsToldAsUnfinished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

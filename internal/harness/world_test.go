@@ -26,6 +26,8 @@ type world struct {
 	deny   bool
 	engine error
 	req    anuencia.Requirement
+	// sameCodes makes so many of the next random values equal.
+	sameCodes int
 }
 
 type fataler interface {
@@ -59,13 +61,23 @@ func newWorld(t fataler) *world {
 		Catalog: func() harness.Catalog { return cat }, Runner: w.runner, Guard: anuenciatest.OpenGuard{},
 		Watcher: harness.NewLocalWatcher(), Log: slog.New(slog.DiscardHandler), Now: w.clock.Now,
 		NewID:  func() uuid.UUID { return uuid.Must(uuid.NewV7()) },
-		Random: func(p []byte) error { _, err := rand.Read(p); return err },
+		Random: w.random,
 	})
 	if err != nil {
 		t.Fatalf("new service: %v", err)
 	}
 	w.svc = svc
 	return w
+}
+
+func (w *world) random(p []byte) error {
+	if w.sameCodes > 0 {
+		w.sameCodes--
+		clear(p)
+		return nil
+	}
+	_, err := rand.Read(p)
+	return err
 }
 
 func (w *world) policy(_ context.Context, in harness.PolicyInput) (anuencia.Decision, error) {
