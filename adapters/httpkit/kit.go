@@ -1,6 +1,3 @@
-// Package httpkit is the one edge that every HTTP surface shares: the id of a
-// request, who calls, strict bodies, limits, and the one way in which a result
-// or a fault is written. It has no rule of its own.
 package httpkit
 
 import (
@@ -8,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -24,8 +19,12 @@ import (
 
 // UseCases is what the edge itself needs of the product.
 type UseCases interface {
+	// Authenticate gives the principal of a credential, or IDENTITY_NOT_FOUND/credential.
 	Authenticate(ctx context.Context, secret string) (anuencia.Principal, error)
+	// Refuse records a request that came to nothing. An error stands for what the
+	// caller hears instead.
 	Refuse(ctx context.Context, r harness.Request, f *anuencia.Fault, about map[string]any) error
+	// Brief says whether details are withheld from who sent r.
 	Brief(ctx context.Context, r harness.Request) bool
 }
 
@@ -35,7 +34,8 @@ type Words interface {
 	Text(lang, key string) string
 }
 
-// Options of a Kit. All are required but CORSOrigins, TLS and MaxBody.
+// Options of a Kit. All are required but CORSOrigins, TLS, MaxBody, Observe and
+// Answered.
 type Options struct {
 	UseCases    UseCases
 	Words       func() Words
@@ -43,17 +43,20 @@ type Options struct {
 	Now         func() time.Time
 	NewID       func() uuid.UUID // UUIDv7
 	Log         *slog.Logger
-	CORSOrigins []string
-	TLS         bool
-	MaxBody     int64 // bytes; 1 MiB when zero (contracts section 6)
-	// Observe is told of each answer: route pattern, method, status, time.
+	CORSOrigins []string // exact origins that browsers may call the API from
+	TLS         bool     // the process itself speaks TLS: HSTS is sent
+	MaxBody     int64    // bytes; 1 MiB when zero (contracts section 6)
+	// Observe is told of each answer: route pattern ("" for none), method, status, time.
 	Observe func(route, method string, status int, took time.Duration)
+	// Answered is told of each execution whose contract was sent, with the error
+	// code that it carried, "" for a result.
+	Answered func(state anuencia.State, code anuencia.Code)
 }
 
 const (
 	defaultMaxBody = 1 << 20
 	defaultWait    = 25 * time.Second
-	maxWait        = 60
+	maxWait        = 60 // seconds
 )
 
 // Kit makes routers and wraps handlers. Safe for concurrent use.
@@ -61,7 +64,7 @@ type Kit struct{ o Options }
 
 // New checks that nothing required is missing.
 func New(o Options) (*Kit, error) {
-	if o.UseCases == nil || o.Words == nil || o.Now == nil || o.NewID == nil || o.Log == nil {
+	if o.UseCases == nil || o.Words == nil || o.Now == nil || o.NewID == nil || o.Log == nil || len(o.Languages.All()) == 0 {
 		return nil, errors.New("httpkit: a required option is missing")
 	}
 	if o.MaxBody == 0 {
@@ -75,7 +78,7 @@ func New(o Options) (*Kit, error) {
 type Handler func(c *Call) error
 
 // Router gives an engine with the shared edge and no routes. It never redirects
-// and never cleans a path.
+// and never cleans a path: one object has one name.
 func (k *Kit) Router() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
@@ -87,8 +90,8 @@ func (k *Kit) Router() *gin.Engine {
 	r.HandleMethodNotAllowed = true
 	r.ContextWithFallback = false
 	r.Use(k.enter)
-	r.NoRoute(k.Open(func(*Call) error { return anuencia.NotFound() }))
-	r.NoMethod(k.Open(func(*Call) error { return anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonMethod) }))
+	r.NoRoute(k.nowhere(func() error { return anuencia.NotFound() }))
+	r.NoMethod(k.nowhere(func() error { return anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonMethod) }))
 	return r
 }
 
@@ -119,8 +122,9 @@ func (k *Kit) enter(g *gin.Context) {
 		return
 	}
 	if !plainPath(g.Request.URL.EscapedPath()) {
-		k.fail(c, anuencia.NotFound())
 		g.Abort()
+		c.identify()
+		k.fail(c, anuencia.NotFound())
 		return
 	}
 	g.Next()
@@ -139,75 +143,6 @@ func (k *Kit) recovered(c *Call) {
 	k.fail(c, anuencia.Internal("panic", fmt.Errorf("%v\n%s", p, debug.Stack())))
 }
 
-// plainPath refuses what routers and proxies clean or decode in different ways:
-// dots, encoded slashes and dots, doubled slashes, backslashes.
-func plainPath(p string) bool {
-	lower := strings.ToLower(p)
-	for _, bad := range []string{"..", "//", "%2f", "%2e", "%5c", "%00", "\\", "/./"} {
-		if strings.Contains(lower, bad) {
-			return false
-		}
-	}
-	return true
-}
-
-func remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// traceID reads the trace id of a W3C traceparent header; "" for one that is
-// absent or malformed.
-func traceID(r *http.Request) string {
-	const form = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
-	h := r.Header.Get("Traceparent")
-	if len(h) != form || h[2] != '-' || h[35] != '-' || h[52] != '-' {
-		return ""
-	}
-	id := h[3:35]
-	zero := true
-	for _, c := range id {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return ""
-		}
-		zero = zero && c == '0'
-	}
-	if zero {
-		return ""
-	}
-	return id
-}
-
-// cors answers for the origins on the list, and says whether the request was a
-// preflight and is done.
-func (k *Kit) cors(g *gin.Context) bool {
-	origin := g.GetHeader("Origin")
-	if origin == "" || len(k.o.CORSOrigins) == 0 {
-		return false
-	}
-	h := g.Writer.Header()
-	h.Add("Vary", "Origin")
-	for _, allowed := range k.o.CORSOrigins {
-		if origin != allowed {
-			continue
-		}
-		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "Location, Retry-After, X-Request-Id, UHP-Version")
-		if g.Request.Method != http.MethodOptions || g.GetHeader("Access-Control-Request-Method") == "" {
-			return false
-		}
-		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Anuencia-Actor, Prefer, Accept-Language, Traceparent, UHP-Version")
-		h.Set("Access-Control-Max-Age", "600")
-		g.AbortWithStatus(http.StatusNoContent)
-		return true
-	}
-	return false
-}
-
 // Open wraps a route that needs no credential.
 func (k *Kit) Open(h Handler) gin.HandlerFunc {
 	return func(g *gin.Context) { k.run(g, h) }
@@ -216,14 +151,21 @@ func (k *Kit) Open(h Handler) gin.HandlerFunc {
 // Authed wraps a route that needs one: it is checked before anything of the
 // body is read (governance section 1, rule 9).
 func (k *Kit) Authed(h Handler) gin.HandlerFunc {
-	return func(g *gin.Context) {
-		k.run(g, func(c *Call) error {
-			if err := c.authenticate(); err != nil {
-				return err
-			}
-			return h(c)
-		})
-	}
+	return k.Open(func(c *Call) error {
+		if err := c.authenticate(); err != nil {
+			return err
+		}
+		return h(c)
+	})
+}
+
+// nowhere answers what no route takes. A caller with a credential is known even
+// there, so that their mistakes are not counted among those of strangers.
+func (k *Kit) nowhere(fault func() error) gin.HandlerFunc {
+	return k.Open(func(c *Call) error {
+		c.identify()
+		return fault()
+	})
 }
 
 func (k *Kit) run(g *gin.Context, h Handler) {
@@ -240,6 +182,12 @@ func (k *Kit) run(g *gin.Context, h Handler) {
 
 // fail records a refusal and writes it.
 func (k *Kit) fail(c *Call, err error) {
+	if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
+		// The caller hung up while it waited: nobody reads an answer, and nothing
+		// was refused.
+		c.gin.Abort()
+		return
+	}
 	ctx := context.WithoutCancel(c.Context())
 	f := anuencia.AsFault(err)
 	if rerr := k.o.UseCases.Refuse(ctx, c.Request, f, c.about()); rerr != nil {
@@ -251,9 +199,17 @@ func (k *Kit) fail(c *Call, err error) {
 	if c.gin.Writer.Written() {
 		return // too late for another answer; the connection ends here
 	}
-	brief := c.Request.Channel.External() || (!c.Request.Principal.ID.IsZero() && k.o.UseCases.Brief(ctx, c.Request))
 	if f.Code == anuencia.CodeIdentityNotFound && f.Reason == anuencia.ReasonCredential {
 		c.gin.Header("WWW-Authenticate", "Bearer")
 	}
-	c.write(contract.FromError(c.Request.ID, f, c.voice(brief)))
+	c.write(contract.FromError(c.Request.ID, f, c.voice(k.brief(ctx, c, f))))
+}
+
+// brief says whether details are withheld. INTERNAL_ERROR has none anyway, and
+// what it needs to be asked may be what failed.
+func (k *Kit) brief(ctx context.Context, c *Call, f *anuencia.Fault) bool {
+	if f.Code == anuencia.CodeInternal || c.Request.Channel.External() {
+		return true
+	}
+	return !c.Request.Principal.ID.IsZero() && k.o.UseCases.Brief(ctx, c.Request)
 }

@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -15,15 +16,27 @@ const (
 	maxLimit     = 200
 )
 
+const (
+	longestValue = 200 // bytes of a parameter
+	longestName  = 64  // bytes of an unknown parameter's name that are repeated
+)
+
 // Query reads the parameters of a list and gathers what is wrong with them.
 type Query struct {
-	c    *Call
-	seen []string
-	bad  []anuencia.FieldError
+	values url.Values
+	seen   []string
+	bad    []anuencia.FieldError
 }
 
-// Query starts reading.
-func (c *Call) Query() *Query { return &Query{c: c} }
+// Query starts reading. Parameters are named "?name" in details.fields.
+func (c *Call) Query() *Query {
+	q := &Query{}
+	var err error
+	if q.values, err = url.ParseQuery(c.gin.Request.URL.RawQuery); err != nil {
+		q.refuse("", "encoding")
+	}
+	return q
+}
 
 func (q *Query) refuse(name, rule string) {
 	q.bad = append(q.bad, anuencia.FieldError{Path: "?" + name, Rule: rule})
@@ -32,14 +45,16 @@ func (q *Query) refuse(name, rule string) {
 // Text gives a parameter, "" when it is absent. Twice the same one is refused.
 func (q *Query) Text(name string) string {
 	q.seen = append(q.seen, name)
-	values := q.c.gin.Request.URL.Query()[name]
+	values := q.values[name]
 	switch {
 	case len(values) == 0:
 		return ""
 	case len(values) > 1:
 		q.refuse(name, "once")
-	case len(values[0]) > maxExternalID:
+	case len(values[0]) > longestValue:
 		q.refuse(name, "max")
+	case !clean(values[0]):
+		q.refuse(name, "characters")
 	}
 	return values[0]
 }
@@ -58,9 +73,9 @@ func Enum[T interface {
 
 // ID reads a parameter that must be a canonical uuid when it is there.
 func ID[I ~[16]byte](q *Query, name string) I {
+	var none I
 	v := q.Text(name)
 	if v == "" {
-		var none I
 		return none
 	}
 	id, err := anuencia.ParseID[I](v)
@@ -78,7 +93,7 @@ func (q *Query) Time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, v)
 	if err != nil {
-		q.refuse(name, "rfc3339")
+		q.refuse(name, "date-time")
 	}
 	return t.UTC()
 }
@@ -93,8 +108,13 @@ func (q *Query) Page() harness.Page {
 	}
 	if v := q.Text("limit"); v != "" {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > maxLimit {
-			q.refuse("limit", "1..200")
+		switch {
+		case err != nil:
+			q.refuse("limit", "type")
+		case n < 1:
+			q.refuse("limit", "min")
+		case n > maxLimit:
+			q.refuse("limit", "max")
 		}
 		p.Limit = n
 	}
@@ -103,14 +123,14 @@ func (q *Query) Page() harness.Page {
 
 // Err is VALIDATION_FAILED with all that was wrong, unknown parameters too.
 func (q *Query) Err() error {
-	for name := range q.c.gin.Request.URL.Query() {
-		if !slices.Contains(q.seen, name) {
-			shown := name
-			if len(shown) > maxShownName {
-				shown = shown[:maxShownName]
-			}
-			q.refuse(shown, "unknown")
+	for name := range q.values {
+		if slices.Contains(q.seen, name) {
+			continue
 		}
+		if len(name) > longestName || !clean(name) {
+			name = ""
+		}
+		q.refuse(name, "unknown")
 	}
 	if len(q.bad) == 0 {
 		return nil

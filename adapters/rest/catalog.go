@@ -1,146 +1,94 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
-	"github.com/anuencia-harness/anuencia/internal/harness"
+	"github.com/anuencia-harness/anuencia/internal/contract"
 )
 
-// intentRow is an intent as those who may ask for it see it.
-type intentRow struct {
-	Intent         string          `json:"intent"`
-	Title          string          `json:"title"`
-	Description    string          `json:"description"`
-	RiskLevel      string          `json:"risk_level"`
-	Command        *string         `json:"command"`
-	InputSchema    json.RawMessage `json:"input_schema"`
-	Responsibility *responsibility `json:"responsibility"`
+type intentBody struct {
+	Name           string              `json:"name"`
+	Title          string              `json:"title"`
+	Description    string              `json:"description"`
+	RiskLevel      string              `json:"risk_level"`
+	Subject        *string             `json:"subject"`
+	Command        *string             `json:"command"`
+	TimeoutMS      int64               `json:"timeout_ms"`
+	InputSchema    json.RawMessage     `json:"input_schema"`
+	Responsibility *responsibilityBody `json:"responsibility"`
 }
 
-func (s *surface) intents(c *httpkit.Call) error {
-	all, err := s.o.Service.Intents(c.Context(), c.Request)
+type responsibilityBody struct {
+	OwnerUnit  string `json:"owner_unit"`
+	Supervisor string `json:"supervisor"`
+	Appeals    string `json:"appeals"`
+	LegalBasis string `json:"legal_basis"`
+}
+
+type messagesBody struct {
+	Language string                 `json:"language"`
+	Errors   map[string]messageBody `json:"errors"`
+	Texts    map[string]string      `json:"texts"`
+}
+
+type messageBody struct {
+	Message string            `json:"message"`
+	Reasons map[string]string `json:"reasons"`
+}
+
+// intents is GET /catalog/intents: what this actor may ask for.
+func (a *api) intents(ctx context.Context, c *httpkit.Call) error {
+	list, err := a.o.Service.Intents(ctx, request(c))
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // a fault of the use cases
 	}
-	lang := c.Lang()
-	return c.JSON(http.StatusOK, listOf(all, "", func(in anuencia.Intent) intentRow {
-		row := intentRow{
-			Intent: in.Name, Title: textIn(in.Title, lang, in.Name), Description: textIn(in.Description, lang, ""),
-			RiskLevel: string(in.Risk), Command: optional(in.Command), InputSchema: orNull(in.InputSchema),
+	return writeList(c, list, "", func(in anuencia.Intent) intentBody {
+		return intentBody{
+			Name: in.Name, Title: a.inLanguage(c, in.Title), Description: a.inLanguage(c, in.Description),
+			RiskLevel: string(in.Risk), Subject: orNull(in.Subject), Command: orNull(in.Command), TimeoutMS: in.Timeout.Milliseconds(),
+			InputSchema: contract.Object(string(in.InputSchema)), Responsibility: responsibilityOf(&in),
 		}
-		if r := in.Responsibility; r.Complete() {
-			row.Responsibility = &responsibility{OwnerUnit: r.OwnerUnit, Supervisor: r.Supervisor, Appeals: r.Appeals, LegalBasis: r.LegalBasis}
+	})
+}
+
+// responsibilityOf gives the register of an intent (governance section 10), nil
+// for none.
+func responsibilityOf(in *anuencia.Intent) *responsibilityBody {
+	if in == nil || in.Responsibility == (anuencia.Responsibility{}) {
+		return nil
+	}
+	r := in.Responsibility
+	return &responsibilityBody{OwnerUnit: r.OwnerUnit, Supervisor: r.Supervisor, Appeals: r.Appeals, LegalBasis: r.LegalBasis}
+}
+
+// inLanguage gives words in the caller's language, or in the default one.
+func (a *api) inLanguage(c *httpkit.Call, t anuencia.Text) string {
+	if s := t[c.Lang]; s != "" {
+		return s
+	}
+	return t[a.o.Kit.Languages()[0]]
+}
+
+// messages is GET /catalog/messages: the words, in the caller's language.
+func (a *api) messages(_ context.Context, c *httpkit.Call) error {
+	w := a.o.Words()
+	b := messagesBody{Language: c.Lang, Errors: map[string]messageBody{}, Texts: map[string]string{}}
+	for _, p := range contract.Pairs() {
+		m, known := b.Errors[string(p.Code)]
+		if !known {
+			m = messageBody{Message: w.Message(c.Lang, p.Code, ""), Reasons: map[string]string{}}
+			b.Errors[string(p.Code)] = m
 		}
-		return row
-	}))
-}
-
-func (s *surface) messages(c *httpkit.Call) error {
-	return c.JSON(http.StatusOK, s.o.Words(c.Lang()))
-}
-
-// newToken is the body of POST /admin/tokens.
-type newToken struct {
-	Name      string   `json:"name" validate:"required,max=100"`
-	Scopes    []string `json:"scopes" validate:"required,min=1,max=6,dive,oneof=submit decide audit policy admin operate"`
-	Channels  []string `json:"channels" validate:"required,min=1,max=6,dive,oneof=ui api n8n telegram uhp mcp"`
-	Person    *handle  `json:"person"`
-	ActFor    []string `json:"act_for" validate:"max=50,dive,min=1,max=100"`
-	ExpiresIn int64    `json:"expires_in_s" validate:"min=0,max=315360000"`
-}
-
-type handle struct {
-	Channel    string `json:"channel" validate:"required,oneof=ui api n8n telegram uhp mcp"`
-	ExternalID string `json:"external_id" validate:"required,max=200"`
-}
-
-// tokenRow is a credential without its secret.
-type tokenRow struct {
-	TokenID     string     `json:"token_id"`
-	PrincipalID string     `json:"principal_id"`
-	Name        string     `json:"name"`
-	Scopes      []string   `json:"scopes"`
-	Channels    []string   `json:"channels"`
-	Person      *handle    `json:"person"`
-	ActFor      []string   `json:"act_for"`
-	CreatedAt   time.Time  `json:"created_at"`
-	CreatedBy   string     `json:"created_by"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	RevokedAt   *time.Time `json:"revoked_at"`
-}
-
-// createdToken has the secret, this once.
-type createdToken struct {
-	tokenRow
-	Token string `json:"token"`
-}
-
-func tokenOf(t anuencia.Token) tokenRow {
-	p := t.Principal
-	row := tokenRow{
-		TokenID: t.ID.String(), PrincipalID: p.ID.String(), Name: p.Name, Scopes: texts(p.Scopes), Channels: texts(p.Channels),
-		ActFor: nonNil(p.ActFor), CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: optionalTime(p.ExpiresAt), RevokedAt: optionalTime(t.RevokedAt),
+		if p.Reason != "" {
+			m.Reasons[string(p.Reason)] = w.Message(c.Lang, p.Code, p.Reason)
+		}
 	}
-	if !p.Person.IsZero() {
-		row.Person = &handle{Channel: string(p.Person.Channel), ExternalID: p.Person.ExternalID}
+	for _, key := range w.Texts() {
+		b.Texts[key] = w.Text(c.Lang, key)
 	}
-	return row
-}
-
-func texts[S ~string](in []S) []string {
-	out := make([]string, len(in))
-	for i, v := range in {
-		out[i] = string(v)
-	}
-	return out
-}
-
-func (s *surface) createToken(c *httpkit.Call) error {
-	var body newToken
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	n := harness.NewToken{Name: body.Name, ActFor: body.ActFor, ExpiresIn: time.Duration(body.ExpiresIn) * time.Second}
-	for _, sc := range body.Scopes {
-		n.Scopes = append(n.Scopes, anuencia.Scope(sc))
-	}
-	for _, ch := range body.Channels {
-		n.Channels = append(n.Channels, anuencia.Channel(ch))
-	}
-	if body.Person != nil {
-		n.Person = anuencia.Handle{Channel: anuencia.Channel(body.Person.Channel), ExternalID: body.Person.ExternalID}
-	}
-	secret, t, err := s.o.Service.CreateToken(c.Context(), c.Request, n)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusCreated, createdToken{tokenRow: tokenOf(t), Token: secret})
-}
-
-func (s *surface) tokens(c *httpkit.Call) error {
-	q := c.Query()
-	p := q.Page()
-	if err := q.Err(); err != nil {
-		return err
-	}
-	items, next, err := s.o.Service.Tokens(c.Context(), c.Request, p)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, listOf(items, next, tokenOf))
-}
-
-func (s *surface) revokeToken(c *httpkit.Call) error {
-	v, err := id[anuencia.TokenID](c, "id")
-	if err != nil {
-		return err
-	}
-	if err := s.o.Service.RevokeToken(c.Context(), c.Request, v); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return c.JSON(http.StatusOK, b)
 }
