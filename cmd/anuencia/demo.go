@@ -12,7 +12,7 @@ import (
 	"github.com/anuencia-harness/anuencia/internal/harness"
 )
 
-const tokensFile = "demo-tokens.json"
+const tokensFile = "demo-tokens.json" //nolint:gosec // the name of a file
 
 // demoTokens are the callers of the demo institution (product.md).
 func demoTokens() []harness.NewToken {

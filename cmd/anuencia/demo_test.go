@@ -18,8 +18,8 @@ const (
 // TestEachIntentOfTheDemo does what product.md says of each intent.
 func TestEachIntentOfTheDemo(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 
 		r := s.want(s.submit("requester", "consulta.matricula", `{"estudiante_id":"2023-114"}`), 200, "status", "completed")
 		if !strings.Contains(r.raw, "MAT-101") || r.str("sources", 0, "hash") == "" {
@@ -66,8 +66,8 @@ func (s *server) verify() {
 // decision, rejection, and before and after of a grade.
 func TestHighRiskWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		r := s.want(s.submit("clerk", "nota.modificar", nota), 202, "status", "waiting_approval")
 		id := r.str("approval_id")
 		view := s.want(s.call("approver", http.MethodGet, "/api/v1/approvals/"+id, ""), 200)
@@ -107,8 +107,7 @@ func TestHighRiskWaitsForAPerson(t *testing.T) {
 // TestOverTenThousandNeedsTwoPeople in either order, finance among them.
 func TestOverTenThousandNeedsTwoPeople(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
 		for _, order := range [][2]string{{"approver", "approver2"}, {"approver2", "approver"}} {
 			r := s.want(s.submit("clerk", "beca.asignar", fmt.Sprintf(asignar, "10000.5")), 202)
 			id := r.str("approval_id")
@@ -124,8 +123,8 @@ func TestOverTenThousandNeedsTwoPeople(t *testing.T) {
 // restart, and its approval then runs once.
 func TestAPendingApprovalSurvivesKill(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		r := s.want(s.submit("clerk", "beca.asignar", fmt.Sprintf(asignar, "700")), 202)
 		if err := s.stop(syscall.SIGKILL); err == nil {
 			t.Fatal("a killed process ended well")
@@ -145,8 +144,8 @@ func TestAPendingApprovalSurvivesKill(t *testing.T) {
 // TestOneKeyTwentyTimes at once is one execution; with another body it is 422.
 func TestOneKeyTwentyTimes(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		ids := make([]string, 20)
 		var wg sync.WaitGroup
 		for i := range ids {
@@ -174,8 +173,8 @@ func TestOneKeyTwentyTimes(t *testing.T) {
 // TestTokensByAPIAndCLI: made, listed, revoked at once; none that decides by API.
 func TestTokensByAPIAndCLI(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		body := `{"name":"robot","scopes":["submit"],"channels":["api"],"person":{"channel":"api","external_id":"requester"}}`
 		made := s.want(s.call("admin", http.MethodPost, "/api/v1/admin/tokens", body), 201)
 		s.tokens["robot"] = made.str("token")
@@ -194,8 +193,8 @@ func TestTokensByAPIAndCLI(t *testing.T) {
 // TestActingForAnActor: the institutional UI asks for a student, and never decides.
 func TestActingForAnActor(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		as := header{"Anuencia-Actor", "requester"}
 		r := s.want(s.submit("ui", "consulta.matricula", `{"estudiante_id":"2023-114"}`, as), 200)
 		path := "/api/v1/executions/" + r.str("execution_id")

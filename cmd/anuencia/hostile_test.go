@@ -37,8 +37,8 @@ func (s *server) standardError(r reply, name string, status int, code string) {
 // lost, nothing stored half.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, env ...string) {
-		s := start(t, t.TempDir(), env...)
+	onBoth(t, func(s *server) {
+		t := s.t
 		deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
 		for name, c := range map[string]struct {
 			body   string

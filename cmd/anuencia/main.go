@@ -18,7 +18,7 @@ import (
 )
 
 // version is set when the program is built.
-var version = "dev" //nolint:gochecknoglobals // the linker sets it
+var version = "dev" // the linker sets it
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 

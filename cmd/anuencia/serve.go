@@ -87,7 +87,7 @@ func lockData(c config.Config) (unlock func(), err error) {
 		return nil, fmt.Errorf("another process serves %s; several processes need PostgreSQL (ANUENCIA_DATABASE_URL)", c.Data)
 	}
 	return func() {
-		_ = l.Close() //nolint:errcheck // the end of the process frees it anyway
+		_ = l.Close() // the end of the process frees it anyway
 	}, nil
 }
 
@@ -95,7 +95,7 @@ func (a *app) serve(ctx context.Context, cmd *cobra.Command) error {
 	if err := a.prepare(ctx); err != nil {
 		return err
 	}
-	handler, err := a.handler()
+	handler, err := a.handler() //nolint:contextcheck // each request has a context of its own
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "anuencia")
-	build := exec.Command("go", "build", "-o", binary, ".") //nolint:noctx // bounded by the test run
+	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
@@ -45,16 +45,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onBoth runs a test on the embedded default and on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, env ...string)) {
+// onBoth runs a test on a server on the embedded default and on PostgreSQL.
+func onBoth(t *testing.T, test func(s *server)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t)
+		test(start(t, t.TempDir()))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, "ANUENCIA_DATABASE_URL="+pgtest.URL(t))
+		test(start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+pgtest.URL(t)))
 	})
 }
 
@@ -77,7 +77,9 @@ func start(t *testing.T, dir string, env ...string) *server {
 	s.start()
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
-			s.stop(syscall.SIGTERM)
+			if err := s.stop(syscall.SIGTERM); err != nil {
+				t.Errorf("the server did not end well: %v", err)
+			}
 		}
 		if t.Failed() {
 			s.mu.Lock()
@@ -92,7 +94,7 @@ var listens = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
 
 func (s *server) start() {
 	s.t.Helper()
-	s.cmd = exec.Command(binary, "serve", "--demo", "--data", s.dir, "--listen", "127.0.0.1:0") //nolint:gosec,noctx // the program under test, stopped by the test
+	s.cmd = exec.Command(binary, "serve", "--demo", "--data", s.dir, "--listen", "127.0.0.1:0")
 	s.cmd.Env = append(cleanEnv(), s.env...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -264,7 +266,7 @@ func (s *server) decide(token, verb, approval, reason string) reply {
 
 // run runs the command line of the program on the server's data.
 func (s *server) run(args ...string) (string, error) {
-	cmd := exec.Command(binary, args...) //nolint:gosec,noctx // the program under test
+	cmd := exec.Command(binary, args...)
 	cmd.Env = append(cleanEnv(), s.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
