@@ -43,7 +43,9 @@ func (h hand) Before(ctx context.Context, c agent.Call) (string, error) {
 	return h.before(ctx, c)
 }
 
-func (h hand) Run(ctx context.Context, c agent.Call) (harness.StepResult, error) { return h.run(ctx, c) }
+func (h hand) Run(ctx context.Context, c agent.Call) (harness.StepResult, error) {
+	return h.run(ctx, c)
+}
 
 // book is a hand that keeps a ledger.
 type book struct {
@@ -172,7 +174,9 @@ func TestRunCallsTheToolOnceWithThePlan(t *testing.T) {
 	if _, err := d.Run(t.Context(), catalogOf(nil), e); err == nil || calls != 1 {
 		t.Fatalf("%d calls, %v", calls, err)
 	}
-	ok := runner(hand{run: func(context.Context, agent.Call) (harness.StepResult, error) { return harness.StepResult{Result: `{}`}, nil }})
+	ok := runner(hand{run: func(context.Context, agent.Call) (harness.StepResult, error) {
+		return harness.StepResult{Result: `{}`}, nil
+	}})
 	if res, err := ok.Run(t.Context(), catalogOf(nil), e); err != nil || res.Result != `{}` {
 		t.Fatalf("got %+v, %v", res, err)
 	}

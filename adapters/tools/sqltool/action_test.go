@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	grade = `{"estudiante_id":"2023-114","curso":"MAT-101","nota":18,"justificacion":"Error de suma"}`
+	grade = `{"estudiante_id":"2023-114","curso":"MAT-101","nota":18,"justificacion":"Error de suma"}` //nolint:misspell // Spanish
 	grant = `{"estudiante_id":"2023-114","monto":1500.5,"motivo":"Excelencia"}`
 
 	countGrants  = "select count(*) from becas where estudiante_id = '2023-114'"
@@ -27,6 +27,7 @@ const (
 func TestAnActionShowsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "nota.actualizar", grade)
 		if c.Before != `[{"curso":"MAT-101","estudiante_id":"2023-114","nota":14}]` {
 			t.Fatalf("before: %s", c.Before)
@@ -57,6 +58,7 @@ func TestAnActionShowsBeforeAndAfter(t *testing.T) {
 func TestAnEffectTwiceIsImpossible(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "beca.registrar", grant)
 		other, err := sqltool.Open("institution", w.address)
 		if err != nil {
@@ -111,6 +113,7 @@ func closed(t *testing.T, c io.Closer) {
 func TestLookTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		happened := 0
 		for i := range 60 {
 			c := w.call(t, "beca.registrar", grant)
@@ -145,6 +148,7 @@ func TestLookTellsTheTruth(t *testing.T) {
 func TestLookWaitsForACommitUnderWay(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "beca.registrar", grant)
 		tx, err := w.other.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -172,6 +176,7 @@ func TestLookWaitsForACommitUnderWay(t *testing.T) {
 func TestAnotherStateBeforeIsSuperseded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "nota.actualizar", grade)
 		w.exec(t, "update matriculas set nota = 5 where estudiante_id = '2023-114' and curso = 'MAT-101'")
 		_, err := w.action.Run(t.Context(), c)
@@ -191,6 +196,7 @@ func TestAnotherStateBeforeIsSuperseded(t *testing.T) {
 func TestOneOfManyChangesOfARow(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		const writers = 6
 		errs := make([]error, writers)
 		calls := make([]agent.Call, writers)
@@ -220,6 +226,7 @@ func TestOneOfManyChangesOfARow(t *testing.T) {
 func TestAnotherNumberOfRowsIsRefused(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		for name, statement := range map[string]string{
 			"more": "update matriculas set nota = 20", "none": "update matriculas set nota = 20 where curso = 'X' and estudiante_id = :estudiante_id",
 			"bad": "update matriculas set no_such = 1", "two": "delete from becas; delete from matriculas",
@@ -248,6 +255,7 @@ func TestAnotherNumberOfRowsIsRefused(t *testing.T) {
 func TestNothingToChangeIsNotFound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "nota.actualizar", grade)
 		c.Arguments = strings.Replace(c.Arguments, "MAT-101", "QUI-999", 1)
 		if _, err := w.action.Before(t.Context(), c); !errors.Is(err, anuencia.NotFound()) {
@@ -259,6 +267,7 @@ func TestNothingToChangeIsNotFound(t *testing.T) {
 func TestHostileArgumentsOfAnAction(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		const hostile = `x'); delete from becas; -- :monto $1 \\ \"`
 		c := w.call(t, "beca.registrar", strings.Replace(grant, "Excelencia", hostile, 1))
 		if _, err := w.action.Run(t.Context(), c); err != nil {
@@ -316,6 +325,7 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 func TestSeedingIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		w.exec(t, "delete from becas")
 		var all sync.WaitGroup
 		for range 4 {
@@ -370,6 +380,7 @@ func TestAFreshSQLiteFileIsSeededByOneOfMany(t *testing.T) {
 func TestTheRunnerOverAnAction(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		direct := agent.NewDirect(map[string]agent.Tool{sqltool.KindAction: w.action, sqltool.KindView: w.view})
 		in, _ := w.catalog.Intent("nota.modificar")
 		e := anuencia.Execution{ID: newExecution(), Input: grade, Actor: anuencia.Actor{Person: anuencia.Person{Roles: []string{"registro"}}}}

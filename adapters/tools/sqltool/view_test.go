@@ -31,6 +31,7 @@ func rows(t *testing.T, w *world, query string, args map[string]any) []map[strin
 func TestAViewReadsAndCitesItsSource(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := w.call(t, "matricula.consultar", `{"estudiante_id":"2023-114"}`)
 		res, err := w.view.Run(t.Context(), c)
 		if err != nil {
@@ -63,6 +64,7 @@ func TestAViewReadsAndCitesItsSource(t *testing.T) {
 func TestTenThousandRowsAreCut(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		const many = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 10000) select i from n order by i desc -- all"
 		res, err := w.view.Run(t.Context(), viewCall(t, many, 3, nil))
 		if err != nil {
@@ -86,6 +88,7 @@ func TestTenThousandRowsAreCut(t *testing.T) {
 func TestHostileValuesAreValues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		for _, v := range []string{
 			`'; drop table becas; --`, `" or ""="`, `' or '1'='1`, `\`, `\'`, `$1`, `:v`, `?1`, `%`, `$$`, "/* */", "línea\nnueva", "ñandú 🙂 مرحبا", ``, `{"a":1}`,
 			strings.Repeat("x", 100_000),
@@ -104,6 +107,7 @@ func TestHostileValuesAreValues(t *testing.T) {
 func TestParametersAreFoundWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		args := map[string]any{"a": "A", "b1": 2}
 		want := map[string]string{
 			`select cast(:a as text) as x`:                                        "A",
@@ -138,6 +142,7 @@ func TestParametersAreFoundWhereTheyAre(t *testing.T) {
 func TestAViewCannotWriteAndIsOneStatement(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		for _, query := range []string{
 			"delete from becas", "insert into becas values ('2023-114', 1, 'x') returning monto",
 			"select 1 as a) as t; delete from becas; select * from (select 1 as a",
@@ -158,6 +163,7 @@ func TestAViewCannotWriteAndIsOneStatement(t *testing.T) {
 func TestValuesHaveAnExactForm(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		query := `select 9007199254740993 as big, 9007199254740991 as exact, 1.5 as f, null as nada, cast(x'00ff' as blob) as bytes`
 		want := `{"filas":[{"big":"9007199254740993","bytes":"AP8=","exact":9007199254740991,"f":1.5,"nada":null}]}`
 		if w.postgres {
@@ -177,6 +183,7 @@ func TestValuesHaveAnExactForm(t *testing.T) {
 func TestASlowQueryIsStopped(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		c := viewCall(t, "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) as n from n", 10, nil)
 		c.Tool.Timeout = 50 * time.Millisecond
 		direct := agent.NewDirect(map[string]agent.Tool{sqltool.KindView: w.view})
@@ -195,6 +202,7 @@ func TestASlowQueryIsStopped(t *testing.T) {
 func TestASnapshotReadsSeveralQueries(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
 		queries := map[string]string{
 			"estudiante": "select nombre from estudiantes where estudiante_id = :id",
 			"cursos":     "select curso from matriculas where estudiante_id = :id order by curso",
