@@ -1,111 +1,207 @@
 package rest
 
 import (
-	"context"
+	"encoding/json"
 	"net/http"
-	"strings"
+	"time"
 
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
+	"github.com/anuencia-harness/anuencia/internal/display"
 	"github.com/anuencia-harness/anuencia/internal/harness"
 )
 
-type decideBody struct {
-	Reason      string `json:"reason" validate:"max=2000"`
-	SubjectHash string `json:"subject_hash" validate:"omitempty,len=64,hexadecimal,lowercase"`
+// approvalRow is an approval as its approvers see it (governance section 6).
+// Arguments, before and subject are as hashed; display holds the same arguments
+// and before with every character written out that could deceive.
+type approvalRow struct {
+	ApprovalID       string          `json:"approval_id"`
+	ShortCode        string          `json:"short_code"`
+	ExecutionID      string          `json:"execution_id"`
+	Status           string          `json:"status"`
+	Intent           string          `json:"intent"`
+	Title            string          `json:"title"`
+	RiskLevel        string          `json:"risk_level"`
+	RiskText         string          `json:"risk_text"`
+	PolicyID         *string         `json:"policy_id"`
+	Reasons          []reasonRow     `json:"reasons"`
+	Requester        personRow       `json:"requester"`
+	OnBehalfOf       *string         `json:"on_behalf_of"`
+	Channel          string          `json:"channel"`
+	SubjectPerson    *string         `json:"subject_person"`
+	Agent            string          `json:"agent"`
+	Tool             string          `json:"tool"`
+	Arguments        json.RawMessage `json:"arguments"`
+	Before           json.RawMessage `json:"before"`
+	Display          displayRow      `json:"display"`
+	HiddenCharacters []hiddenRow     `json:"hidden_characters"`
+	Warnings         []warningRow    `json:"warnings"`
+	Subject          json.RawMessage `json:"subject"`
+	SubjectHash      string          `json:"subject_hash"`
+	SubjectHashShort string          `json:"subject_hash_short"`
+	Stages           []stageRow      `json:"stages"`
+	ReasonRequired   bool            `json:"reason_required"`
+	Channels         []string        `json:"channels"`
+	Missing          int             `json:"missing"`
+	Decisions        []decisionRow   `json:"decisions"`
+	CreatedAt        time.Time       `json:"created_at"`
+	ExpiresAt        time.Time       `json:"expires_at"`
+	ClosedAt         *time.Time      `json:"closed_at"`
 }
 
-type decideNamedBody struct {
-	ApprovalID  string `json:"approval_id" validate:"required,max=64"`
-	Reason      string `json:"reason" validate:"max=2000"`
-	SubjectHash string `json:"subject_hash" validate:"omitempty,len=64,hexadecimal,lowercase"`
+type reasonRow struct {
+	Rule string `json:"rule"`
+	Text string `json:"text"`
 }
 
-// decide is POST /approvals/{id}/approve and .../reject.
-func (a *api) decide(v anuencia.Verdict) httpkit.Handler {
-	return func(ctx context.Context, c *httpkit.Call) error {
-		c.About("verdict", string(v))
-		ref, err := pathRef(c)
-		if err != nil {
-			return err
+type personRow struct {
+	PersonID    string   `json:"person_id"`
+	DisplayName string   `json:"display_name"`
+	Roles       []string `json:"roles"`
+	Units       []string `json:"units"`
+}
+
+type stageRow struct {
+	Roles  []string `json:"roles"`
+	Quorum int      `json:"quorum"`
+}
+
+type decisionRow struct {
+	PersonID    string    `json:"person_id"`
+	DisplayName string    `json:"display_name"`
+	Verdict     string    `json:"verdict"`
+	Reason      string    `json:"reason"`
+	Channel     string    `json:"channel"`
+	SubjectHash string    `json:"subject_hash"`
+	DecidedAt   time.Time `json:"decided_at"`
+}
+
+type displayRow struct {
+	Arguments any `json:"arguments"`
+	Before    any `json:"before"`
+}
+
+// hiddenRow warns of text that is not what it looks like.
+type hiddenRow struct {
+	Path  string   `json:"path"`
+	Kinds []string `json:"kinds"`
+	Shown string   `json:"shown"`
+}
+
+type warningRow struct {
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+	Severity string `json:"severity"`
+}
+
+const (
+	shortHash     = 8 // hex digits that people compare
+	warningHidden = "hidden_characters"
+)
+
+func (s *surface) approvalOf(c *httpkit.Call) func(harness.ApprovalView) approvalRow {
+	lang, words := c.Lang(), c.Words()
+	return func(v harness.ApprovalView) approvalRow {
+		a, e := v.Approval, v.Execution
+		row := approvalRow{
+			ApprovalID: a.ID.String(), ShortCode: a.ShortCode, ExecutionID: a.ExecutionID.String(), Status: string(a.Status),
+			Intent: a.Intent, Title: textIn(v.Intent.Title, lang, a.Intent),
+			RiskLevel: string(a.Risk), RiskText: words.Text(lang, "risk."+string(a.Risk)), PolicyID: optional(a.PolicyID), Reasons: []reasonRow{},
+			Requester: personRow{
+				PersonID: e.Actor.ID.String(), DisplayName: shown(e.Actor.DisplayName), Roles: nonNil(e.Actor.Roles), Units: nonNil(e.Actor.Units),
+			},
+			OnBehalfOf: optionalID(a.OnBehalfOf), Channel: string(e.Channel), SubjectPerson: optional(e.SubjectRef),
+			Agent: e.Step.Agent, Tool: e.Step.Tool, Subject: orNull(json.RawMessage(a.Subject)),
+			SubjectHash: a.SubjectHash, SubjectHashShort: a.SubjectHash[:min(shortHash, len(a.SubjectHash))],
+			Stages: stagesOf(a), ReasonRequired: a.Requirement.ReasonRequired, Channels: texts(a.Requirement.Channels),
+			Missing: v.Missing, Decisions: decisionsOf(a, shown), HiddenCharacters: []hiddenRow{}, Warnings: []warningRow{},
+			CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, ClosedAt: optionalTime(a.ClosedAt),
 		}
-		var b decideBody
-		if err := c.DecodeOptional(&b); err != nil {
-			return err //nolint:wrapcheck // a fault of the edge
+		for _, rule := range a.Reasons {
+			row.Reasons = append(row.Reasons, reasonRow{Rule: rule, Text: words.Text(lang, "rule."+rule)})
 		}
-		return a.settle(ctx, c, harness.DecideCommand{Ref: ref, Verdict: v, Reason: b.Reason, SubjectHash: b.SubjectHash})
+		row.Arguments, row.Before = subjectParts(a.Subject)
+		row.Display.Arguments = row.show("/arguments", row.Arguments)
+		row.Display.Before = row.show("/before", row.Before)
+		if len(row.HiddenCharacters) > 0 {
+			row.Warnings = append(row.Warnings, warningRow{
+				Code: warningHidden, Message: words.WarningMessage(lang, warningHidden), Severity: string(anuencia.SeverityWarning),
+			})
+		}
+		return row
 	}
 }
 
-// decideNamed is POST /aprobar and /rechazar: the same two acts.
-func (a *api) decideNamed(v anuencia.Verdict) httpkit.Handler {
-	return func(ctx context.Context, c *httpkit.Call) error {
-		c.About("verdict", string(v))
-		var b decideNamedBody
-		if err := c.Decode(&b); err != nil {
-			return err //nolint:wrapcheck // a fault of the edge
-		}
-		c.About("approval", b.ApprovalID)
-		return a.settle(ctx, c, harness.DecideCommand{Ref: b.ApprovalID, Verdict: v, Reason: b.Reason, SubjectHash: b.SubjectHash})
-	}
-}
-
-func (a *api) settle(ctx context.Context, c *httpkit.Call, cmd harness.DecideCommand) error {
-	cmd.Reason = strings.TrimSpace(cmd.Reason) // blanks are no reason
-	ans, err := a.o.Service.Decide(ctx, request(c), cmd)
+// show gives a part of the subject as it may be shown, and notes where it would
+// deceive.
+func (r *approvalRow) show(path string, raw json.RawMessage) any {
+	v, found, err := display.Value(string(raw))
 	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
+		return nil // what is hashed is RFC 8785 text, so this is no answer a caller can cause
 	}
-	return a.answer(c, ans)
+	for _, f := range found {
+		r.HiddenCharacters = append(r.HiddenCharacters, hiddenRow{Path: path + f.Path, Kinds: texts(f.Kinds), Shown: f.Shown})
+	}
+	return v
 }
 
-// anyStatus asks the list of approvals for all, not only those that wait.
-const anyStatus = "any"
+func shown(text string) string {
+	out, _ := display.Text(text)
+	return out
+}
 
-// approvals is GET /approvals: those that wait, unless status says otherwise.
-func (a *api) approvals(ctx context.Context, c *httpkit.Call) error {
-	q := c.Query("cursor", "limit", "status", "intent")
-	f := harness.ApprovalFilter{Intent: q.Text("intent"), Status: anuencia.ApprovalPending}
-	f.Before, f.Limit = q.Page()
-	status := q.OneOf("status", func(s string) bool { return s == anyStatus || anuencia.ApprovalStatus(s).Valid() })
-	switch status {
-	case "":
-	case anyStatus:
-		f.Status = ""
-	default:
-		f.Status = anuencia.ApprovalStatus(status)
+// verbatim is for auditors: evidence is what was written.
+func verbatim(text string) string { return text }
+
+func stagesOf(a anuencia.Approval) []stageRow {
+	out := []stageRow{}
+	for _, st := range a.Requirement.Stages {
+		out = append(out, stageRow{Roles: nonNil(st.Roles), Quorum: st.Quorum})
 	}
+	return out
+}
+
+// decisionsOf lists what was said; text says how people's own words are given.
+func decisionsOf(a anuencia.Approval, text func(string) string) []decisionRow {
+	out := []decisionRow{}
+	for _, d := range a.Decisions {
+		out = append(out, decisionRow{
+			PersonID: d.Approver.String(), DisplayName: text(d.ApproverName), Verdict: string(d.Verdict), Reason: text(d.Reason),
+			Channel: string(d.Channel), SubjectHash: d.SubjectHash, DecidedAt: d.At,
+		})
+	}
+	return out
+}
+
+// subjectParts takes arguments and before out of the very text that was hashed.
+func subjectParts(subject string) (arguments, before json.RawMessage) {
+	var parts struct {
+		Arguments json.RawMessage `json:"arguments"`
+		Before    json.RawMessage `json:"before"`
+	}
+	if err := json.Unmarshal([]byte(subject), &parts); err != nil {
+		return orNull(nil), orNull(nil)
+	}
+	return orNull(parts.Arguments), orNull(parts.Before)
+}
+
+func (s *surface) approvals(c *httpkit.Call) error {
+	q := c.Query()
+	f := harness.ApprovalFilter{Page: q.Page(), Status: httpkit.Enum[anuencia.ApprovalStatus](q, "status"), Intent: q.Text("intent")}
 	if err := q.Err(); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
+		return err
 	}
-	views, next, err := a.o.Service.Approvals(ctx, request(c), f)
+	items, next, err := s.o.Service.Approvals(c.Context(), c.Request, f)
 	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
+		return err
 	}
-	shown := make([]approvalBody, 0, len(views))
-	for _, v := range views {
-		b, err := a.viewOf(c, v)
-		if err != nil {
-			return err
-		}
-		shown = append(shown, b)
-	}
-	return writeList(c, shown, next, func(b approvalBody) approvalBody { return b })
+	return c.JSON(http.StatusOK, listOf(items, next, s.approvalOf(c)))
 }
 
-// approval is GET /approvals/{id}.
-func (a *api) approval(ctx context.Context, c *httpkit.Call) error {
-	ref, err := pathRef(c)
+func (s *surface) approval(c *httpkit.Call) error {
+	v, err := s.o.Service.Approval(c.Context(), c.Request, c.Param("ref"))
 	if err != nil {
 		return err
 	}
-	v, err := a.o.Service.Approval(ctx, request(c), ref)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	b, err := a.viewOf(c, v)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, b)
+	return c.JSON(http.StatusOK, s.approvalOf(c)(v))
 }

@@ -1,208 +1,227 @@
 package rest
 
 import (
-	"context"
-	"encoding/hex"
+	"encoding/json"
 	"mime"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 	"github.com/anuencia-harness/anuencia/internal/harness"
 )
 
-type actorBody struct {
+// submission is the body of POST /executions.
+type submission struct {
+	Intent   string          `json:"intent" validate:"required,max=200"`
+	Input    json.RawMessage `json:"input" validate:"required"`
+	Actor    *actorRef       `json:"actor"`
+	Channel  string          `json:"channel" validate:"omitempty,oneof=ui api n8n telegram uhp mcp"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+type actorRef struct {
 	ExternalID string `json:"external_id" validate:"required,max=200"`
 }
 
-type submitBody struct {
-	Intent   string         `json:"intent" validate:"required,max=100"`
-	Input    jsontext.Value `json:"input" validate:"required"`
-	Actor    *actorBody     `json:"actor"`
-	Channel  string         `json:"channel" validate:"omitempty,oneof=ui api n8n telegram uhp mcp"`
-	Metadata jsontext.Value `json:"metadata" validate:"omitempty,max=16384"`
-}
+const maxKey = 255
 
-// submit is POST /executions.
-func (a *api) submit(ctx context.Context, c *httpkit.Call) error {
-	var b submitBody
-	if err := c.Decode(&b); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
+func (s *surface) submit(c *httpkit.Call) error {
+	var body submission
+	if err := c.Decode(&body); err != nil {
+		return err
 	}
-	c.About("intent", b.Intent)
-	if b.Metadata.Kind() == 'n' {
-		b.Metadata = nil
-	}
-	for path, v := range map[string]jsontext.Value{"/input": b.Input, "/metadata": b.Metadata} {
-		if v != nil && v.Kind() != '{' {
-			return anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{Path: path, Rule: "object"})
+	if body.Actor != nil {
+		if err := c.NameActor(body.Actor.ExternalID); err != nil {
+			return err
 		}
 	}
-	if err := c.NameActor(b.Actor.name()); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
+	if body.Channel != "" {
+		c.Request.Channel = anuencia.Channel(body.Channel)
 	}
-	c.Channel = anuencia.Channel(b.Channel)
-	keys, err := idempotencyKeys(c)
+	sub := harness.Submission{Intent: body.Intent, Input: body.Input, Route: "POST /api/v1/executions"}
+	if len(body.Metadata) > 0 && string(body.Metadata) != "null" {
+		if body.Metadata[0] != '{' {
+			return anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{Path: "/metadata", Rule: "type"})
+		}
+		sub.Metadata = body.Metadata
+	}
+	key, err := c.Header("Idempotency-Key", maxKey)
 	if err != nil {
 		return err
 	}
-	ans, err := a.o.Service.Submit(ctx, request(c), harness.Submission{
-		Intent: b.Intent, Input: b.Input, Metadata: b.Metadata, Keys: keys, Route: "POST " + base + "/executions",
-	})
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
+	if key != "" {
+		sub.Keys = []string{key}
 	}
-	return a.answer(c, ans)
-}
-
-func (b *actorBody) name() string {
-	if b == nil {
-		return ""
-	}
-	return b.ExternalID
-}
-
-// idempotencyKeys reads the header: one, of up to 255 characters, or none.
-func idempotencyKeys(c *httpkit.Call) ([]string, error) {
-	values := c.HeaderValues("Idempotency-Key")
-	if len(values) == 0 {
-		return nil, nil
-	}
-	if len(values) > 1 || values[0] == "" || !httpkit.PlainText(values[0], 255) {
-		return nil, anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{Path: "/header/Idempotency-Key", Rule: "text"})
-	}
-	return values, nil
-}
-
-// execution is GET /executions/{id}.
-func (a *api) execution(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.ExecutionID](c)
+	a, err := s.o.Service.Submit(c.Context(), c.Request, sub)
 	if err != nil {
 		return err
 	}
-	ans, err := a.o.Service.Read(ctx, request(c), id)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	return a.answer(c, ans)
+	return c.Answer(a)
 }
 
-// cancel is POST /executions/{id}/cancel. The body may name the actor, or be
-// left out.
-func (a *api) cancel(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.ExecutionID](c)
+func (s *surface) read(c *httpkit.Call) error {
+	v, err := id[anuencia.ExecutionID](c, "id")
 	if err != nil {
 		return err
 	}
-	var b struct {
-		Actor *actorBody `json:"actor"`
-	}
-	if err := c.DecodeOptional(&b); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
-	}
-	if err := c.NameActor(b.Actor.name()); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
-	}
-	ans, err := a.o.Service.Cancel(ctx, request(c), id)
+	a, err := s.o.Service.Read(c.Context(), c.Request, v)
 	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
+		return err
 	}
-	return a.answer(c, ans)
+	return c.Answer(a)
 }
 
-// executions is GET /executions.
-func (a *api) executions(ctx context.Context, c *httpkit.Call) error {
-	q := c.Query("cursor", "limit", "state", "intent", "actor", "subject", "channel", "risk", "code", "from", "to")
-	var f harness.ExecutionFilter
-	f.Before, f.Limit = q.Page()
-	f.State = anuencia.State(q.OneOf("state", func(s string) bool { return anuencia.State(s).Valid() }))
-	f.Intent, f.Subject = q.Text("intent"), q.Text("subject")
-	f.Actor = httpkit.QueryID[anuencia.PersonID](q, "actor")
-	f.Channel = anuencia.Channel(q.OneOf("channel", func(s string) bool { return anuencia.Channel(s).Valid() }))
-	f.Risk = anuencia.Risk(q.OneOf("risk", func(s string) bool { return anuencia.Risk(s).Valid() }))
-	f.Code = anuencia.Code(q.OneOf("code", func(s string) bool { return anuencia.Code(s).Valid() }))
-	f.From, f.To = q.Time("from", a.o.Location), q.Time("to", a.o.Location)
+func (s *surface) cancel(c *httpkit.Call) error {
+	v, err := id[anuencia.ExecutionID](c, "id")
+	if err != nil {
+		return err
+	}
+	a, err := s.o.Service.Cancel(c.Context(), c.Request, v)
+	if err != nil {
+		return err
+	}
+	return c.Answer(a)
+}
+
+// executionRow is an execution in a list and in a reconstruction.
+type executionRow struct {
+	ExecutionID    string     `json:"execution_id"`
+	ShortCode      string     `json:"short_code"`
+	State          string     `json:"state"`
+	Intent         string     `json:"intent"`
+	Agent          string     `json:"agent"`
+	Channel        string     `json:"channel"`
+	RiskLevel      *string    `json:"risk_level"`
+	ActorID        string     `json:"actor_id"`
+	ActorName      string     `json:"actor_name"`
+	Subject        *string    `json:"subject"`
+	ApprovalID     *string    `json:"approval_id"`
+	ErrorCode      *string    `json:"error_code"`
+	Reason         *string    `json:"reason"`
+	PolicyRevision string     `json:"policy_revision"`
+	AuditRef       string     `json:"audit_ref"`
+	CreatedAt      time.Time  `json:"created_at"`
+	UpdatedAt      time.Time  `json:"updated_at"`
+	FinishedAt     *time.Time `json:"finished_at"`
+}
+
+func rowOf(e anuencia.Execution) executionRow {
+	r := executionRow{
+		ExecutionID: e.ID.String(), ShortCode: e.ShortCode, State: string(e.State), Intent: e.Intent, Agent: e.Agent, Channel: string(e.Channel),
+		RiskLevel: optional(string(e.Risk)), ActorID: e.Actor.ID.String(), ActorName: e.Actor.DisplayName,
+		Subject: optional(e.SubjectRef), ApprovalID: optionalID(e.ApprovalID), PolicyRevision: e.PolicyRevision,
+		AuditRef: e.AuditRef.String(), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, FinishedAt: optionalTime(e.FinishedAt),
+	}
+	if f := e.Outcome.Fault; f != nil {
+		r.ErrorCode, r.Reason = optional(string(f.Code)), optional(string(f.Reason))
+	}
+	return r
+}
+
+func (s *surface) list(c *httpkit.Call) error {
+	q := c.Query()
+	f := harness.ExecutionFilter{
+		Page: q.Page(), Actor: httpkit.ID[anuencia.PersonID](q, "actor"), State: httpkit.Enum[anuencia.State](q, "state"), Intent: q.Text("intent"),
+		Subject: q.Text("subject"), Channel: httpkit.Enum[anuencia.Channel](q, "channel"), Risk: httpkit.Enum[anuencia.Risk](q, "risk"),
+		Code: httpkit.Enum[anuencia.Code](q, "code"), From: q.Time("from"), To: q.Time("to"),
+	}
 	if err := q.Err(); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
+		return err
 	}
-	items, next, err := a.o.Service.List(ctx, request(c), f)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	return writeList(c, items, next, itemOf(c.Principal))
-}
-
-// events is GET /executions/{id}/events: whole rows for an auditor, what is safe
-// for the actor.
-func (a *api) events(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.ExecutionID](c)
+	items, next, err := s.o.Service.List(c.Context(), c.Request, f)
 	if err != nil {
 		return err
 	}
-	events, err := a.o.Service.Events(ctx, request(c), id)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	if c.Principal.Has(anuencia.ScopeAudit) {
-		return writeList(c, events, "", rowOf)
-	}
-	return writeList(c, events, "", safeRowOf)
+	return c.JSON(http.StatusOK, listOf(items, next, rowOf))
 }
 
-// artifacts is GET /executions/{id}/artifacts.
-func (a *api) artifacts(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.ExecutionID](c)
+func (s *surface) events(c *httpkit.Call) error {
+	v, err := id[anuencia.ExecutionID](c, "id")
 	if err != nil {
 		return err
 	}
-	files, err := a.o.Service.Artifacts(ctx, request(c), id)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	return writeList(c, files, "", artifactOf)
-}
-
-const longestFilename = 255
-
-// artifact is GET /executions/{id}/artifacts/{filename}: always a download, never
-// something that a browser would run.
-func (a *api) artifact(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.ExecutionID](c)
+	events, err := s.o.Service.Events(c.Context(), c.Request, v)
 	if err != nil {
 		return err
 	}
-	name := c.Param("filename")
-	if !httpkit.PlainText(name, longestFilename) || strings.ContainsAny(name, `/\`) {
-		return anuencia.NotFound()
+	row := safeEventOf
+	if c.Request.Principal.Has(anuencia.ScopeAudit) {
+		row = eventOf
 	}
-	f, err := a.o.Service.Artifact(ctx, request(c), id, name)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": f.Filename})
-	if disposition == "" {
-		disposition = "attachment"
-	}
-	c.SetHeader("Content-Disposition", disposition)
-	c.SetHeader("Content-Security-Policy", "default-src 'none'; sandbox")
-	c.File(mediaType(f.MediaType), `"`+hex.EncodeToString(f.SHA256[:])+`"`, f.Content)
-	return nil
+	return c.JSON(http.StatusOK, listOf(events, "", row))
 }
 
-func mediaType(t string) string {
-	if _, _, err := mime.ParseMediaType(t); err != nil {
+// artifactRow is a file of an execution.
+type artifactRow struct {
+	ArtifactID string    `json:"artifact_id"`
+	Filename   string    `json:"filename"`
+	MediaType  string    `json:"media_type"`
+	SHA256     string    `json:"sha256"`
+	CreatedAt  time.Time `json:"created_at"`
+}
+
+func (s *surface) artifacts(c *httpkit.Call) error {
+	v, err := id[anuencia.ExecutionID](c, "id")
+	if err != nil {
+		return err
+	}
+	files, err := s.o.Service.Artifacts(c.Context(), c.Request, v)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, listOf(files, "", func(a anuencia.Artifact) artifactRow {
+		return artifactRow{ArtifactID: a.ID.String(), Filename: a.Filename, MediaType: a.MediaType, SHA256: hexOf(a.SHA256), CreatedAt: a.CreatedAt}
+	}))
+}
+
+func (s *surface) artifact(c *httpkit.Call) error {
+	v, err := id[anuencia.ExecutionID](c, "id")
+	if err != nil {
+		return err
+	}
+	name, err := filename(c.Param("filename"))
+	if err != nil {
+		return err
+	}
+	a, err := s.o.Service.Artifact(c.Context(), c.Request, v, name)
+	if err != nil {
+		return err
+	}
+	return c.Bytes(http.StatusOK, mediaType(a.MediaType), a.Content, map[string]string{
+		"Content-Disposition": disposition(a.Filename),
+		"ETag":                strconv.Quote(hexOf(a.SHA256)),
+		// What an execution made is never run in the origin of the API.
+		"Content-Security-Policy": "default-src 'none'; sandbox",
+	})
+}
+
+// filename decodes a file name of a path. What no file can be called does not
+// exist; PostgreSQL takes neither NUL nor broken UTF-8.
+func filename(escaped string) (string, error) {
+	name, err := url.PathUnescape(escaped)
+	if err != nil || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", anuencia.NotFound()
+	}
+	return name, nil
+}
+
+// disposition makes a browser keep the file instead of showing it.
+func disposition(name string) string {
+	if v := mime.FormatMediaType("attachment", map[string]string{"filename": name}); v != "" {
+		return v
+	}
+	return "attachment"
+}
+
+func mediaType(stored string) string {
+	if _, _, err := mime.ParseMediaType(stored); err != nil {
 		return "application/octet-stream"
 	}
-	if strings.HasPrefix(t, "text/") && !strings.Contains(t, "charset") {
-		return t + "; charset=utf-8"
-	}
-	return t
-}
-
-// health is GET /healthz: the process answers.
-func (a *api) health(_ context.Context, c *httpkit.Call) error {
-	return c.JSON(http.StatusOK, statusBody{Status: "ok"})
+	return stored
 }

@@ -1,112 +1,104 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
-	"github.com/anuencia-harness/anuencia/internal/contract"
 	"github.com/anuencia-harness/anuencia/internal/harness"
 )
 
-type personBody struct {
+// newToken is the body of POST /admin/tokens.
+type newToken struct {
+	Name      string   `json:"name" validate:"required,max=100"`
+	Scopes    []string `json:"scopes" validate:"required,min=1,max=6,dive,oneof=submit decide audit policy admin operate"`
+	Channels  []string `json:"channels" validate:"required,min=1,max=6,dive,oneof=ui api n8n telegram uhp mcp"`
+	Person    *handle  `json:"person"`
+	ActFor    []string `json:"act_for" validate:"max=50,dive,min=1,max=100"`
+	ExpiresIn int64    `json:"expires_in_s" validate:"min=0,max=315360000"`
+}
+
+type handle struct {
 	Channel    string `json:"channel" validate:"required,oneof=ui api n8n telegram uhp mcp"`
 	ExternalID string `json:"external_id" validate:"required,max=200"`
 }
 
-type newTokenBody struct {
-	Name       string      `json:"name" validate:"required,max=100"`
-	Person     *personBody `json:"person"`
-	Scopes     []string    `json:"scopes" validate:"required,min=1,max=10,unique,dive,oneof=submit decide audit policy admin operate"`
-	Channels   []string    `json:"channels" validate:"required,min=1,max=10,unique,dive,oneof=ui api n8n telegram uhp mcp"`
-	ActFor     []string    `json:"act_for" validate:"max=50,unique,dive,required,max=100"`
-	ExpiresInS int64       `json:"expires_in_s" validate:"min=0,max=315360000"`
+// tokenRow is a credential without its secret.
+type tokenRow struct {
+	TokenID     string     `json:"token_id"`
+	PrincipalID string     `json:"principal_id"`
+	Name        string     `json:"name"`
+	Scopes      []string   `json:"scopes"`
+	Channels    []string   `json:"channels"`
+	Person      *handle    `json:"person"`
+	ActFor      []string   `json:"act_for"`
+	CreatedAt   time.Time  `json:"created_at"`
+	CreatedBy   string     `json:"created_by"`
+	ExpiresAt   *time.Time `json:"expires_at"`
+	RevokedAt   *time.Time `json:"revoked_at"`
 }
 
-type tokenBody struct {
-	TokenID     string      `json:"token_id"`
-	PrincipalID string      `json:"principal_id"`
-	Name        string      `json:"name"`
-	Person      *personBody `json:"person"`
-	Scopes      []string    `json:"scopes"`
-	Channels    []string    `json:"channels"`
-	ActFor      []string    `json:"act_for"`
-	CreatedAt   string      `json:"created_at"`
-	CreatedBy   string      `json:"created_by"`
-	ExpiresAt   *string     `json:"expires_at"`
-	RevokedAt   *string     `json:"revoked_at"`
+// createdToken has the secret, this once.
+type createdToken struct {
+	tokenRow
+	Token string `json:"token"`
 }
 
-type madeTokenBody struct {
-	Token string `json:"token"` // shown this once
-	tokenBody
+func tokenOf(t anuencia.Token) tokenRow {
+	p := t.Principal
+	row := tokenRow{
+		TokenID: t.ID.String(), PrincipalID: p.ID.String(), Name: p.Name, Scopes: texts(p.Scopes), Channels: texts(p.Channels),
+		ActFor: nonNil(p.ActFor), CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: optionalTime(p.ExpiresAt), RevokedAt: optionalTime(t.RevokedAt),
+	}
+	if !p.Person.IsZero() {
+		row.Person = &handle{Channel: string(p.Person.Channel), ExternalID: p.Person.ExternalID}
+	}
+	return row
 }
 
-// createToken is POST /admin/tokens.
-func (a *api) createToken(ctx context.Context, c *httpkit.Call) error {
-	var b newTokenBody
-	if err := c.Decode(&b); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
+func (s *surface) createToken(c *httpkit.Call) error {
+	var body newToken
+	if err := c.Decode(&body); err != nil {
+		return err
 	}
-	for path, texts := range map[string][]string{"/name": {b.Name}, "/act_for": b.ActFor} {
-		for _, s := range texts {
-			if !httpkit.PlainText(s, 100) {
-				return anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{Path: path, Rule: "text"})
-			}
-		}
+	n := harness.NewToken{Name: body.Name, ActFor: body.ActFor, ExpiresIn: time.Duration(body.ExpiresIn) * time.Second}
+	for _, sc := range body.Scopes {
+		n.Scopes = append(n.Scopes, anuencia.Scope(sc))
 	}
-	n := harness.NewToken{
-		Name: b.Name, Scopes: retyped[anuencia.Scope](b.Scopes), Channels: retyped[anuencia.Channel](b.Channels), ActFor: b.ActFor,
-		ExpiresIn: time.Duration(b.ExpiresInS) * time.Second,
+	for _, ch := range body.Channels {
+		n.Channels = append(n.Channels, anuencia.Channel(ch))
 	}
-	if b.Person != nil {
-		n.Person = anuencia.Handle{Channel: anuencia.Channel(b.Person.Channel), ExternalID: b.Person.ExternalID}
+	if body.Person != nil {
+		n.Person = anuencia.Handle{Channel: anuencia.Channel(body.Person.Channel), ExternalID: body.Person.ExternalID}
 	}
-	secret, t, err := a.o.Service.CreateToken(ctx, request(c), n)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	return c.JSON(http.StatusCreated, madeTokenBody{Token: secret, tokenBody: tokenOf(t)})
-}
-
-// tokens is GET /admin/tokens.
-func (a *api) tokens(ctx context.Context, c *httpkit.Call) error {
-	q := c.Query("cursor", "limit")
-	var p harness.Page
-	p.Before, p.Limit = q.Page()
-	if err := q.Err(); err != nil {
-		return err //nolint:wrapcheck // a fault of the edge
-	}
-	list, next, err := a.o.Service.Tokens(ctx, request(c), p)
-	if err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	return writeList(c, list, next, tokenOf)
-}
-
-// revokeToken is DELETE /admin/tokens/{id}; a second time changes nothing.
-func (a *api) revokeToken(ctx context.Context, c *httpkit.Call) error {
-	id, err := pathID[anuencia.TokenID](c)
+	secret, t, err := s.o.Service.CreateToken(c.Context(), c.Request, n)
 	if err != nil {
 		return err
 	}
-	if err := a.o.Service.RevokeToken(ctx, request(c), id); err != nil {
-		return err //nolint:wrapcheck // a fault of the use cases
-	}
-	c.Write(contract.Rendering{Status: http.StatusNoContent})
-	return nil
+	return c.JSON(http.StatusCreated, createdToken{tokenRow: tokenOf(t), Token: secret})
 }
 
-func tokenOf(t anuencia.Token) tokenBody {
-	b := tokenBody{
-		TokenID: t.ID.String(), PrincipalID: t.Principal.ID.String(), Name: t.Principal.Name, Scopes: retyped[string](t.Principal.Scopes),
-		Channels: retyped[string](t.Principal.Channels), ActFor: retyped[string](t.Principal.ActFor), CreatedAt: instant(t.CreatedAt),
-		CreatedBy: t.CreatedBy, ExpiresAt: instantOrNull(t.Principal.ExpiresAt), RevokedAt: instantOrNull(t.RevokedAt),
+func (s *surface) tokens(c *httpkit.Call) error {
+	q := c.Query()
+	p := q.Page()
+	if err := q.Err(); err != nil {
+		return err
 	}
-	if h := t.Principal.Person; !h.IsZero() {
-		b.Person = &personBody{Channel: string(h.Channel), ExternalID: h.ExternalID}
+	items, next, err := s.o.Service.Tokens(c.Context(), c.Request, p)
+	if err != nil {
+		return err
 	}
-	return b
+	return c.JSON(http.StatusOK, listOf(items, next, tokenOf))
+}
+
+func (s *surface) revokeToken(c *httpkit.Call) error {
+	v, err := id[anuencia.TokenID](c, "id")
+	if err != nil {
+		return err
+	}
+	if err := s.o.Service.RevokeToken(c.Context(), c.Request, v); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
 }

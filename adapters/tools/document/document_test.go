@@ -96,7 +96,7 @@ func TestTheRegulationAskedForComesFirst(t *testing.T) {
 func TestAccentsDoNotMatter(t *testing.T) {
 	t.Parallel()
 	s := open(t, regulations(t))
-	for with, without := range map[string]string{"matrícula": "matricula", "evaluación": "evaluacion", "constancias académicas": "constancias academicas"} {
+	for with, without := range map[string]string{"matrícula": "matricula", "evaluación": "evaluacion", "constancias académicas": "constancias academicas"} { //nolint:misspell // Spanish
 		a, first := ask(t, s, with)
 		b, _ := ask(t, s, without)
 		if len(first.Resultados) == 0 || a.Result != b.Result {
