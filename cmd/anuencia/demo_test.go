@@ -12,7 +12,7 @@ import (
 
 const (
 	asignar = `{"estudiante_id":"2023-114","monto":%s,"motivo":"Excelencia académica"}`
-	nota    = `{"estudiante_id":"2023-114","curso":"MAT-101","nota":18,"justificacion":"Error de suma en el acta"}`
+	nota    = `{"estudiante_id":"2023-114","curso":"MAT-101","nota":18,"justificacion":"Error de suma en el acta"}` //nolint:misspell // Spanish
 )
 
 // TestEachIntentOfTheDemo does what product.md says of each intent.
@@ -194,7 +194,6 @@ func TestTokensByAPIAndCLI(t *testing.T) {
 func TestActingForAnActor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(s *server) {
-		t := s.t
 		as := header{"Anuencia-Actor", "requester"}
 		r := s.want(s.submit("ui", "consulta.matricula", `{"estudiante_id":"2023-114"}`, as), 200)
 		path := "/api/v1/executions/" + r.str("execution_id")

@@ -38,7 +38,6 @@ func (s *server) standardError(r reply, name string, status int, code string) {
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(s *server) {
-		t := s.t
 		deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
 		for name, c := range map[string]struct {
 			body   string
