@@ -8,6 +8,7 @@ import (
 
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
+	"github.com/anuencia-harness/anuencia/internal/contract"
 	"github.com/anuencia-harness/anuencia/internal/harness"
 )
 
@@ -95,15 +96,20 @@ type reconstruction struct {
 // what ran, what came out, and who is responsible for the intent.
 type auditedExecution struct {
 	executionRow
-	PrincipalID    string          `json:"principal_id"`
-	Input          json.RawMessage `json:"input"`
-	Tool           *string         `json:"tool"`
-	ToolDigest     *string         `json:"tool_digest"`
-	Arguments      json.RawMessage `json:"arguments"`
-	Before         json.RawMessage `json:"before"`
-	Result         json.RawMessage `json:"result"`
-	Attempt        int             `json:"attempt"`
-	Responsibility *responsibility `json:"responsibility"`
+	PrincipalID    string                `json:"principal_id"`
+	OnBehalfOf     *string               `json:"on_behalf_of"`
+	PolicyID       *string               `json:"policy_id"`
+	Reasons        []string              `json:"reasons"`
+	Input          json.RawMessage       `json:"input"`
+	Metadata       json.RawMessage       `json:"metadata"`
+	Tool           *string               `json:"tool"`
+	ToolDigest     *string               `json:"tool_digest"`
+	Arguments      json.RawMessage       `json:"arguments"`
+	Before         json.RawMessage       `json:"before"`
+	Result         json.RawMessage       `json:"result"`
+	Sources        []contract.SourceBody `json:"sources"`
+	Attempt        int                   `json:"attempt"`
+	Responsibility *responsibility       `json:"responsibility"`
 }
 
 type responsibility struct {
@@ -154,8 +160,10 @@ func (s *surface) reconstruct(c *httpkit.Call) error {
 
 func auditedOf(e anuencia.Execution, in *anuencia.Intent) *auditedExecution {
 	out := &auditedExecution{
-		executionRow: rowOf(e), PrincipalID: e.PrincipalID.String(), Input: orNull(json.RawMessage(e.Input)),
-		Tool: optional(e.Step.Tool), ToolDigest: optional(e.Step.ToolDigest), Arguments: orNull(json.RawMessage(e.Step.Arguments)),
+		executionRow: rowOf(e), PrincipalID: e.PrincipalID.String(), OnBehalfOf: optionalID(e.OnBehalfOf), PolicyID: optional(e.PolicyID),
+		Reasons: nonNil(e.Reasons), Input: orNull(json.RawMessage(e.Input)), Metadata: orNull(json.RawMessage(e.Metadata)),
+		Sources: contract.Sources(e.Outcome.Sources),
+		Tool:    optional(e.Step.Tool), ToolDigest: optional(e.Step.ToolDigest), Arguments: orNull(json.RawMessage(e.Step.Arguments)),
 		Before: orNull(json.RawMessage(e.Step.Before)), Result: orNull(json.RawMessage(e.Outcome.Result)), Attempt: e.Attempt,
 	}
 	if in != nil && in.Responsibility.Complete() {
