@@ -1,7 +1,9 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,30 @@ func TestCanonicalRefuses(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestOwnValuesMayBeLarge: the limits are for what callers send. An event around
+// the largest input, and a table of many rows, still have a canonical form.
+func TestOwnValuesMayBeLarge(t *testing.T) {
+	t.Parallel()
+	input := map[string]any{}
+	for i := range audit.MaxKeys {
+		input[strconv.Itoa(i)] = i
+	}
+	text, err := audit.CanonicalOf(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := audit.Canonical([]byte(text)); err != nil {
+		t.Fatalf("exactly the limit: %v", err)
+	}
+	events := []anuencia.AuditEvent{{Payload: map[string]any{"input": json.RawMessage(text), "metadata": input}}}
+	if _, _, err := audit.Seal(anuencia.Head{}, events); err != nil {
+		t.Fatalf("an event around it: %v", err)
+	}
+	if _, err := audit.CanonicalOf(map[string]any{"n": json.RawMessage("9007199254740993")}); err == nil {
+		t.Fatal("a number without an exact form was accepted")
 	}
 }
 

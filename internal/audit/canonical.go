@@ -34,8 +34,10 @@ const (
 // VALIDATION_FAILED/schema with the path: numbers that have no exact canonical
 // form (core-data.md, Do 8), and the character NUL, which PostgreSQL's text
 // cannot keep.
-func Canonical(raw []byte) (string, error) {
-	if err := check(raw); err != nil {
+func Canonical(raw []byte) (string, error) { return canonical(raw, MaxDepth, MaxKeys) }
+
+func canonical(raw []byte, depth, keys int) (string, error) {
+	if err := check(raw, depth, keys); err != nil {
 		return "", err
 	}
 	v := jsontext.Value(bytes.Clone(raw)) // Canonicalize works in place
@@ -46,13 +48,14 @@ func Canonical(raw []byte) (string, error) {
 }
 
 // CanonicalOf is Canonical of the JSON encoding of v, for values that our own
-// code built.
+// code built. MaxDepth and MaxKeys do not apply: they are for what callers send,
+// and a table of many rows, or an event around the largest input, is larger.
 func CanonicalOf(v any) (string, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
-	return Canonical(raw)
+	return canonical(raw, math.MaxInt, math.MaxInt)
 }
 
 // Digest is the hex SHA-256 of text.
@@ -61,9 +64,8 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func check(raw []byte) error {
+func check(raw []byte, maxDepth, keysLeft int) error {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
-	keys := 0
 	for {
 		tok, err := d.ReadToken()
 		if errors.Is(err, io.EOF) {
@@ -72,10 +74,10 @@ func check(raw []byte) error {
 		if err != nil {
 			return malformed(err)
 		}
-		if d.StackDepth() > MaxDepth {
+		if d.StackDepth() > maxDepth {
 			return malformed(errors.New("too deep"))
 		}
-		if err := checkToken(d, tok, &keys); err != nil {
+		if err := checkToken(d, tok, &keysLeft); err != nil {
 			return err
 		}
 		if d.StackDepth() == 0 {
@@ -88,11 +90,11 @@ func check(raw []byte) error {
 	return nil
 }
 
-func checkToken(d *jsontext.Decoder, tok jsontext.Token, keys *int) error {
+func checkToken(d *jsontext.Decoder, tok jsontext.Token, keysLeft *int) error {
 	switch tok.Kind() { //nolint:exhaustive // only strings and numbers can be refused here
 	case '"':
 		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' && n%2 == 1 {
-			if *keys++; *keys > MaxKeys {
+			if *keysLeft--; *keysLeft < 0 {
 				return malformed(errors.New("too many keys"))
 			}
 		}

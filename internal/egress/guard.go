@@ -3,7 +3,6 @@
 package egress
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func New() Guard { return Guard{} }
 func (Guard) Inspect(result string, mask []string) (string, []harness.Redaction, error) {
 	// The strict form first: a member twice would show one value here and could
 	// show the other to whoever reads the text.
-	strict, err := audit.Canonical([]byte(result))
+	strict, err := audit.CanonicalOf(json.RawMessage(result))
 	if err != nil {
 		return "", nil, fmt.Errorf("result: %w", err)
 	}
@@ -72,26 +71,11 @@ func (Guard) Inspect(result string, mask []string) (string, []harness.Redaction,
 	if w.whole {
 		guarded = map[string]any{}
 	}
-	text, err := encode(guarded)
+	text, err := audit.CanonicalOf(guarded)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("guarded result: %w", err)
 	}
 	return text, w.cut, nil
-}
-
-// encode writes the value without the escapes for HTML, and in RFC 8785 form.
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return "", fmt.Errorf("encode: %w", err)
-	}
-	text, err := audit.Canonical(b.Bytes())
-	if err != nil {
-		return "", fmt.Errorf("canonical: %w", err)
-	}
-	return text, nil
 }
 
 // pointer reads a JSON pointer (RFC 6901).

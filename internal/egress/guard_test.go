@@ -209,6 +209,21 @@ func TestWhatCannotBeGuardedDoesNotLeave(t *testing.T) {
 	}
 }
 
+// TestALargeTableIsGuardedWhole: the limits of intake are not those of a result.
+func TestALargeTableIsGuardedWhole(t *testing.T) {
+	t.Parallel()
+	rows := make([]any, 8000)
+	for i := range rows {
+		rows[i] = map[string]any{"n": i, "curso": "MAT-101"}
+	}
+	rows[7999] = map[string]any{"n": 7999, "curso": "AKIAIOSFODNN7EXAMPLE"}
+	out, cut := inspect(t, map[string]any{"filas": rows})
+	want := harness.Redaction{Rule: "aws_key", Path: "/filas/7999/curso"}
+	if len(cut) != 1 || cut[0] != want || strings.Count(out, "MAT-101") != 7999 || strings.Contains(out, "AKIA") {
+		t.Fatalf("cut %v", cut)
+	}
+}
+
 func TestLongTextIsCutAtACharacter(t *testing.T) {
 	t.Parallel()
 	for _, extra := range []string{"", "x", "xx", "xxx"} {

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	maxTries  = 8   // of one transaction that others were faster than
 	maxBefore = 200 // rows that an approver could still look at
 )
 
@@ -107,12 +106,10 @@ func (a *Action) Run(ctx context.Context, c agent.Call) (harness.StepResult, err
 		return harness.StepResult{}, err
 	}
 	var result string
-	for try := 1; ; try++ {
+	err = repeat(ctx, func() error {
 		result, err = a.once(ctx, act)
-		if err == nil || !again(err) || try == maxTries || ctx.Err() != nil {
-			break
-		}
-	}
+		return err
+	})
 	if err != nil {
 		return harness.StepResult{}, reachable("change "+act.cfg.Source, err)
 	}
@@ -255,12 +252,10 @@ func (a *Action) Look(ctx context.Context, c agent.Call) (harness.StepResult, bo
 	}
 	var result string
 	var happened bool
-	for try := 1; ; try++ {
+	err = repeat(ctx, func() error {
 		result, happened, err = a.look(ctx, act)
-		if err == nil || !again(err) || try == maxTries || ctx.Err() != nil {
-			break
-		}
-	}
+		return err
+	})
 	if err != nil || !happened {
 		return harness.StepResult{}, false, reachable("look into "+act.cfg.Source, err)
 	}

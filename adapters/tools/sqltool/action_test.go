@@ -60,13 +60,7 @@ func TestAnEffectTwiceIsImpossible(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		t.Helper()
 		c := w.call(t, "beca.registrar", grant)
-		other, err := sqltool.Open("institution", w.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := sqltool.NewSources(other)
-		defer closed(t, set)
-		second := sqltool.NewAction(set, time.Now)
+		second := w.replica(t)
 		results := make([]string, 12)
 		var all sync.WaitGroup
 		for i := range results {
@@ -100,6 +94,18 @@ func TestAnEffectTwiceIsImpossible(t *testing.T) {
 			t.Errorf("another step: %v", err)
 		}
 	})
+}
+
+// replica is the tool as another process has it.
+func (w *world) replica(t *testing.T) *sqltool.Action {
+	t.Helper()
+	other, err := sqltool.Open("institution", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := sqltool.NewSources(other)
+	t.Cleanup(func() { closed(t, set) })
+	return sqltool.NewAction(set, time.Now)
 }
 
 func closed(t *testing.T, c io.Closer) {
@@ -399,6 +405,32 @@ func TestTheRunnerOverAnAction(t *testing.T) {
 		seen, happened, err := direct.Look(t.Context(), w.catalog, e)
 		if err != nil || !happened || seen.Result != res.Result {
 			t.Fatalf("look after: %+v, %v, %v", seen, happened, err)
+		}
+	})
+}
+
+// TestManyActionsAtOnceAllTakeEffect: serializable transactions are refused by
+// the database for no fault of theirs, and tried again.
+func TestManyActionsAtOnceAllTakeEffect(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		t.Helper()
+		calls := make([]agent.Call, 64)
+		for i := range calls {
+			calls[i] = w.call(t, "beca.registrar", grant)
+		}
+		var all sync.WaitGroup
+		replicas := []*sqltool.Action{w.action, w.replica(t), w.replica(t), w.replica(t)}
+		for i, c := range calls {
+			all.Go(func() {
+				if _, err := replicas[i%len(replicas)].Run(t.Context(), c); err != nil {
+					t.Errorf("run: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := w.count(t, countGrants); n != len(calls) {
+			t.Errorf("%d grants of %d", n, len(calls))
 		}
 	})
 }

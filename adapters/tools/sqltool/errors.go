@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -19,6 +21,28 @@ const (
 	sqliteBusy   = 5
 	sqliteLocked = 6
 )
+
+// How often one transaction is tried: when others were faster, and when the
+// connection was lost.
+const (
+	conflictTries = 40
+	lostTries     = 5
+)
+
+// repeat tries fn again, after a random and growing while, as long as again
+// says so and ctx lasts.
+func repeat(ctx context.Context, fn func() error) error {
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil || !again(err) || ctx.Err() != nil || try == conflictTries || try >= lostTries && lost(err) {
+			return err
+		}
+		most := min(time.Millisecond<<min(try, 6), 50*time.Millisecond)
+		wait, cancel := context.WithTimeout(ctx, time.Duration(rand.Int64N(int64(most)))) //nolint:gosec // jitter is no secret
+		<-wait.Done()
+		cancel()
+	}
+}
 
 // again says whether a whole transaction may be tried again: another writer was
 // first, or the connection was lost, perhaps after the commit. The ledger makes
