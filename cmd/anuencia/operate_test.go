@@ -1,0 +1,295 @@
+package main_test
+
+import (
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/libtnb/sqlite"
+
+	embedded "github.com/anuencia-harness/anuencia/catalog"
+	"github.com/anuencia-harness/anuencia/internal/anuenciatest/pgtest"
+	"github.com/anuencia-harness/anuencia/policies"
+)
+
+// eventually asks until ok, for a minute at most, without sleeping longer than
+// the server needs.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func copyFS(t *testing.T, dir string, from fs.FS) {
+	t.Helper()
+	if err := os.CopyFS(dir, from); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReloadKeepsTheLastGoodOne: catalog and policies are read again on SIGHUP
+// and on change; a bad revision is refused and the last good one stays.
+func TestReloadKeepsTheLastGoodOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	catalogDir, policyDir := filepath.Join(dir, "catalog"), filepath.Join(dir, "policies")
+	demo, err := fs.Sub(embedded.FS, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyFS(t, catalogDir, demo)
+	copyFS(t, policyDir, policies.FS)
+	s := start(t, filepath.Join(dir, "data"), "ANUENCIA_CATALOG="+catalogDir, "ANUENCIA_POLICIES="+policyDir)
+	ask := func() reply { return s.submit("requester", "documento.buscar", `{"consulta":"beca"}`) }
+	s.want(ask(), 200)
+
+	rules := filepath.Join(policyDir, "zz_local.rego")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(what string) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Contains(s.output.String(), what)
+	}
+	write(rules, "package anuencia\n\nthis is no rego")
+	eventually(t, "the bad policies are refused", func() bool { return refused("the new policies were refused") })
+	s.want(ask(), 200)
+	if err := os.Remove(rules); err != nil {
+		t.Fatal(err)
+	}
+
+	intent := filepath.Join(catalogDir, "intents", "documento.buscar.yaml")
+	good, err := os.ReadFile(intent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(intent, "name: documento.buscar\nrisk: enormous\n")
+	eventually(t, "the bad catalog is refused", func() bool { return refused("the new catalog was refused") })
+	s.want(ask(), 200)
+	write(intent, strings.Replace(string(good), "Búsqueda en los reglamentos", "Otro título", 1))
+	eventually(t, "the good catalog is in force", func() bool {
+		return strings.Contains(s.call("requester", http.MethodGet, "/api/v1/catalog/intents", "").raw, "Otro título")
+	})
+	r := s.call("auditor", http.MethodGet, "/api/v1/audit/events?event_type=catalog.activated", "")
+	items, ok := r.at("items").([]any)
+	if s.want(r, 200); !ok || len(items) < 2 {
+		t.Fatalf("activations are not on record: %s", r.raw)
+	}
+}
+
+// TestStopLetsRequestsEnd: SIGTERM under load; whoever got an answer got a whole
+// one, and nothing that was taken in is lost.
+func TestStopLetsRequestsEnd(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(s *server) {
+		var ids sync.Map
+		var answers atomic.Int64
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for {
+					r, err := s.try("clerk", http.MethodPost, "/api/v1/executions", `{"intent":"consulta.matricula","input":{"estudiante_id":"2023-114"}}`)
+					if err != nil {
+						return // the server is gone
+					}
+					if r.status != 200 && r.status != 429 {
+						s.t.Errorf("status %d: %s", r.status, r.raw)
+						return
+					}
+					if r.status == 200 {
+						ids.Store(r.str("execution_id"), true)
+					}
+					answers.Add(1)
+				}
+			})
+		}
+		eventually(s.t, "load runs", func() bool { return answers.Load() > 40 })
+		if err := s.stop(syscall.SIGTERM); err != nil {
+			s.t.Fatalf("did not end well: %v", err)
+		}
+		wg.Wait()
+		s.start()
+		ids.Range(func(id, _ any) bool {
+			s.want(s.call("clerk", http.MethodGet, fmt.Sprint("/api/v1/executions/", id), ""), 200, "status", "completed")
+			return !s.t.Failed()
+		})
+		s.verify()
+	})
+}
+
+// TestKilledUnderLoad kills the process at any moment of mixed work, several
+// times over. Afterwards every approval is pending or decided, every grant in
+// the institution's table is one that was approved, none is there twice, and the
+// chains verify.
+func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(s *server) {
+		var granted sync.Map // execution id -> true, once it was approved for certain
+		for round := range 3 {
+			var work atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					for {
+						r, err := s.try("clerk", http.MethodPost, "/api/v1/executions", fmt.Sprintf(`{"intent":"beca.asignar","input":{"estudiante_id":"2023-114","monto":%d,"motivo":"ronda"}}`, 1000+i))
+						if err != nil || r.status != 202 {
+							return
+						}
+						d, err := s.try("approver", http.MethodPost, "/aprobar", `{"approval_id":"`+r.str("approval_id")+`","reason":"ok"}`)
+						if err == nil && d.status == 200 && d.str("status") == "completed" {
+							granted.Store(r.str("execution_id"), true)
+						}
+						if err != nil {
+							return
+						}
+						work.Add(1)
+					}
+				})
+			}
+			eventually(s.t, "work is done", func() bool { return work.Load() > int64(4+7*round) })
+			if err := s.stop(syscall.SIGKILL); err == nil {
+				s.t.Fatal("a killed process ended well")
+			}
+			wg.Wait()
+			s.start()
+		}
+		var left []string
+		eventually(s.t, "nothing is left half done", func() bool {
+			left = s.ids("approved", "running")
+			return len(left) == 0
+		})
+		completed := s.ids("completed")
+		granted.Range(func(id, _ any) bool {
+			found := false
+			for _, c := range completed {
+				found = found || c == id
+			}
+			if !found {
+				s.t.Errorf("%v was told as completed and is not", id)
+			}
+			return true
+		})
+		if effects := s.effects(); effects != len(completed) {
+			s.t.Errorf("%d grants in the institution's table, %d executions completed", effects, len(completed))
+		}
+		s.verify()
+	})
+}
+
+// ids lists the executions of beca.asignar in the states given.
+func (s *server) ids(states ...string) []string {
+	s.t.Helper()
+	var out []string
+	for _, state := range states {
+		cursor := ""
+		for {
+			r := s.want(s.call("auditor", http.MethodGet, "/api/v1/executions?limit=200&intent=beca.asignar&state="+state+cursor, ""), 200)
+			items, ok := r.at("items").([]any)
+			if !ok {
+				s.t.Fatalf("list: %s", r.raw)
+			}
+			for i := range items {
+				out = append(out, r.str("items", i, "execution_id"))
+			}
+			next := r.str("next_cursor")
+			if next == "" {
+				break
+			}
+			cursor = "&cursor=" + next
+		}
+	}
+	return out
+}
+
+// TestTheDatabaseGoesAway: 503 in the contract meanwhile, and all well again
+// without a restart.
+func TestTheDatabaseGoesAway(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	s := start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+url)
+	s.want(s.submit("clerk", "consulta.matricula", `{"estudiante_id":"2023-114"}`), 200)
+	name := url[strings.LastIndex(url, "/")+1:]
+	name, _, _ = strings.Cut(name, "?")
+	admin := strings.Replace(url, "/"+name, "/postgres", 1)
+	exec := func(text string) {
+		t.Helper()
+		if err := pgtest.Exec(t.Context(), admin, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(fmt.Sprintf(`alter database %q allow_connections false`, name))
+	exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '` + name + `'`)
+	for range 3 {
+		r := s.submit("clerk", "consulta.matricula", `{"estudiante_id":"2023-114"}`)
+		s.standardError(r, "database away", 503, "INTERNAL_ERROR")
+		if r.header.Get("Retry-After") == "" || fmt.Sprint(r.at("error", "details")) != "map[]" {
+			t.Errorf("no Retry-After, or details: %s", r.raw)
+		}
+		for _, inner := range []string{name, "postgres", "connect", "SQLSTATE", "127.0.0.1", "pgx"} {
+			if strings.Contains(r.raw, inner) {
+				t.Errorf("%q leaks: %s", inner, r.raw)
+			}
+		}
+	}
+	s.want(s.call("", http.MethodGet, "/readyz", ""), 503, "status", "not_ready")
+	s.want(s.call("", http.MethodGet, "/healthz", ""), 200)
+	exec(fmt.Sprintf(`alter database %q allow_connections true`, name))
+	eventually(t, "the server is well again", func() bool {
+		return s.submit("clerk", "consulta.matricula", `{"estudiante_id":"2023-114"}`).status == 200
+	})
+	s.verify()
+}
+
+// effects counts the rows of the institution's own ledger of beca.asignar: a
+// query of the database itself, not of the server.
+func (s *server) effects() int {
+	s.t.Helper()
+	driver, dsn := "sqlite", filepath.Join(s.dir, "institution.db")
+	for _, v := range s.env {
+		if url, ok := strings.CutPrefix(v, "ANUENCIA_DATABASE_URL="); ok {
+			driver, dsn = "pgx", url+"&search_path=institution"
+			if !strings.Contains(url, "?") {
+				dsn = url + "?search_path=institution"
+			}
+		}
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	var n int
+	if err := db.QueryRowContext(s.t.Context(), "select count(*) from becas where motivo = 'ronda'").Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
