@@ -265,9 +265,48 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 	s.verify()
 }
 
-// effects counts the rows of the institution's own ledger of beca.asignar: a
-// query of the database itself, not of the server.
+// TestAToolThatFailsTellsNothing breaks the institution's own database: the
+// caller hears INTERNAL_ERROR and nothing of why, the auditor finds the cause.
+func TestAToolThatFailsTellsNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(s *server) {
+		s.onInstitution(func(db *sql.DB) {
+			if _, err := db.ExecContext(s.t.Context(), "drop view v_matricula"); err != nil {
+				s.t.Fatal(err)
+			}
+		})
+		r := s.submit("requester", "consulta.matricula", `{"estudiante_id":"2023-114"}`)
+		s.standardError(r, "broken view", 500, "INTERNAL_ERROR")
+		for name, values := range r.header {
+			r.raw += name + strings.Join(values, " ")
+		}
+		for _, inner := range []string{"v_matricula", "SQL", "sql", "relation", "no such table", s.dir, "goroutine", ".go:"} {
+			if strings.Contains(r.raw, inner) {
+				s.t.Errorf("%q leaks: %s", inner, r.raw)
+			}
+		}
+		rec := s.want(s.call("auditor", http.MethodGet, "/api/v1/audit/executions/"+r.str("execution_id"), ""), 200)
+		if !strings.Contains(rec.raw, "v_matricula") || !strings.Contains(rec.raw, "tool.failed") {
+			s.t.Errorf("the auditor does not find the cause: %s", rec.raw)
+		}
+	})
+}
+
+// effects counts the grants of a test in the institution's table: a query of
+// the database itself, not of the server.
 func (s *server) effects() int {
+	s.t.Helper()
+	var n int
+	s.onInstitution(func(db *sql.DB) {
+		if err := db.QueryRowContext(s.t.Context(), "select count(*) from becas where motivo = 'ronda'").Scan(&n); err != nil {
+			s.t.Fatal(err)
+		}
+	})
+	return n
+}
+
+// onInstitution opens the institution's database beside the server.
+func (s *server) onInstitution(f func(db *sql.DB)) {
 	s.t.Helper()
 	driver, dsn := "sqlite", filepath.Join(s.dir, "institution.db")
 	for _, v := range s.env {
@@ -287,9 +326,5 @@ func (s *server) effects() int {
 			s.t.Error(err)
 		}
 	}()
-	var n int
-	if err := db.QueryRowContext(s.t.Context(), "select count(*) from becas where motivo = 'ronda'").Scan(&n); err != nil {
-		s.t.Fatal(err)
-	}
-	return n
+	f(db)
 }
