@@ -190,7 +190,7 @@ func (k *Kit) fail(c *Call, err error) {
 	}
 	ctx := context.WithoutCancel(c.Context())
 	f := anuencia.AsFault(err)
-	if rerr := k.o.UseCases.Refuse(ctx, c.Request, f, c.about()); rerr != nil {
+	if rerr := k.record(ctx, c, f); rerr != nil {
 		f = anuencia.AsFault(rerr)
 		if f.Code == anuencia.CodeInternal {
 			k.o.Log.ErrorContext(ctx, "a refusal could not be recorded", slog.Any("error", f), slog.String("request_id", c.Request.ID.String()))
@@ -203,6 +203,17 @@ func (k *Kit) fail(c *Call, err error) {
 		c.gin.Header("WWW-Authenticate", "Bearer")
 	}
 	c.write(contract.FromError(c.Request.ID, f, c.voice(k.brief(ctx, c, f))))
+}
+
+// record has a refusal recorded. It may be a panic that brought us here, so one
+// more is no surprise.
+func (k *Kit) record(ctx context.Context, c *Call, f *anuencia.Fault) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = anuencia.Unavailable("record a refusal", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	return k.o.UseCases.Refuse(ctx, c.Request, f, c.about())
 }
 
 // brief says whether details are withheld. INTERNAL_ERROR has none anyway, and

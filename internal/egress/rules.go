@@ -38,20 +38,20 @@ var patterns = []rule{
 		pattern: regexp.MustCompile(`(?:[^\n]*\n)?(?:[ \t]+at [^\n(]+(?:\([^)\n]*\)| in [^\n]+:line \d+)[^\n]*(?:\n|\z)|[ \t]*\.\.\. \d+ more(?:\n|\z)|Caused by: [^\n]*\n)*[ \t]+at (?:async )?[\w.$<>/\[\]]+ ?\([^)\n]*\)[^\n]*`),
 	},
 	{name: "stack_trace", hints: []string{".go:"}, pattern: regexp.MustCompile(`(?m)^\s*\S+\.go:\d+ \+0x[0-9a-f]+`)},
-	{name: "anuencia_token", hints: []string{"anu_"}, pattern: regexp.MustCompile(`\banu_[A-Za-z0-9_-]{20,}`)},
-	{name: "aws_key", hints: []string{"AKIA", "ASIA"}, pattern: regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{name: "jwt", hints: []string{"eyJ"}, pattern: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)*`)},
+	{name: "anuencia_token", hints: []string{"anu_"}, pattern: regexp.MustCompile(`anu_[A-Za-z0-9_-]{20,}`)},
+	{name: "aws_key", hints: []string{"AKIA", "ASIA"}, pattern: regexp.MustCompile(`(?:^|[^A-Za-z0-9])((?:AKIA|ASIA)[A-Z0-9]{16})(?:$|[^A-Za-z0-9])`)},
+	{name: "jwt", hints: []string{"eyJ"}, pattern: regexp.MustCompile(`(?:^|[^A-Za-z0-9])(eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)*)`)},
 	{
 		name: "api_token", hints: []string{"gh", "xox", "AIza", "sk-", "sk_", "rk_", "whsec_", "glpat-"},
-		pattern: regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|` +
+		pattern: regexp.MustCompile(`(?:^|[^A-Za-z0-9])(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|` +
 			`AIza[A-Za-z0-9_-]{35}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{20,}|whsec_[A-Za-z0-9+/=]{16,})`),
 	},
-	{name: "bot_token", hints: []string{":"}, pattern: regexp.MustCompile(`\b\d{8,10}:[A-Za-z0-9_-]{35}`)},
+	{name: "bot_token", hints: []string{":"}, pattern: regexp.MustCompile(`(?:^|[^\pN])(\d{8,10}:[A-Za-z0-9_-]{35})`)},
 	{name: "bearer", hints: []string{"earer", "EARER", "asic "}, pattern: regexp.MustCompile(`(?i)\b(?:bearer[ \t]+|authorization:[ \t]*basic[ \t]+)([A-Za-z0-9._~+/=-]{16,})`)},
-	{name: "url_credentials", hints: []string{"://"}, pattern: regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://([^\s/?#@"'<>]+:[^\s/?#"'<>]*)@`)},
+	{name: "url_credentials", hints: []string{"://"}, pattern: regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://([^\s/?#@"'<>:]*:[^\s/?#"'<>]*)@`)},
 	{
 		name: "password", hints: []string{"="},
-		pattern: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:password|passwd|pwd|contraseña|secret|(?:api|access|secret|account|shared)[_-]?(?:access)?[_-]?key|(?:access|refresh|auth|id)[_-]?token|client[_-]?secret)["']?[ \t]*=[ \t]*("[^"]*"|'[^']*'|[^\s;&,"'<>]+)`),
+		pattern: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:[a-z]*password|passwd|pwd|contrase[ñn]a|token|secret|(?:api|access|secret|account|shared)[_-]?(?:access)?[_-]?key|(?:access|refresh|auth|id)[_-]?token|client[_-]?secret)["']?[ \t]*=[ \t]*("[^"]*"|'[^']*'|[^\s;&,"'<>]+)`),
 	},
 	{
 		name: "password", hints: []string{":"},
