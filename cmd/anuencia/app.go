@@ -17,6 +17,7 @@ import (
 
 	"github.com/anuencia-harness/anuencia/adapters/identity"
 	"github.com/anuencia-harness/anuencia/adapters/opa"
+	"github.com/anuencia-harness/anuencia/adapters/pgwatch"
 	"github.com/anuencia-harness/anuencia/adapters/ratelimit"
 	"github.com/anuencia-harness/anuencia/adapters/riverq"
 	"github.com/anuencia-harness/anuencia/adapters/sqlstore"
@@ -38,6 +39,7 @@ type app struct {
 	engine   *opa.Engine
 	tools    *toolbox
 	service  *harness.Service
+	watcher  *pgwatch.Watcher // nil on SQLite
 }
 
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
@@ -128,9 +130,18 @@ func (a *app) build(ctx context.Context) error {
 	a.service, err = harness.New(harness.Options{
 		Store: a.store, Directory: a.people, Policy: a.engine, Limiter: ratelimit.NewMemory(time.Now),
 		Catalog: func() harness.Catalog { return a.catalogs.Current() }, Runner: a.tools.runner, Guard: egress.New(),
-		Watcher: harness.NewLocalWatcher(), Log: a.log, Now: time.Now, NewID: newID, Random: random,
+		Watcher: a.newWatcher(), Log: a.log, Now: time.Now, NewID: newID, Random: random,
 	})
 	return err
+}
+
+// newWatcher wakes waiters of this process on SQLite, of all on PostgreSQL.
+func (a *app) newWatcher() harness.Watcher {
+	if a.store.SQLite() {
+		return harness.NewLocalWatcher()
+	}
+	a.watcher = pgwatch.New(a.store.Pool(), a.log)
+	return a.watcher
 }
 
 func random(p []byte) error {

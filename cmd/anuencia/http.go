@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	"github.com/anuencia-harness/anuencia/adapters/dirwatch"
 	"github.com/anuencia-harness/anuencia/adapters/httpkit"
 	"github.com/anuencia-harness/anuencia/adapters/rest"
+	"github.com/anuencia-harness/anuencia/internal/anuencia"
 	"github.com/anuencia-harness/anuencia/internal/catalog"
 	"github.com/anuencia-harness/anuencia/internal/contract"
 )
@@ -29,7 +31,10 @@ func (a *app) handler() (http.Handler, error) {
 		Name: "anuencia_http_request_duration_seconds", Help: "Time to answer, by route, method and status.",
 		Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"route", "method", "status"})
-	registry.MustRegister(seconds)
+	answered := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "anuencia_executions_answered_total", Help: "Contracts of executions that were sent, by state and error code.",
+	}, []string{"state", "code"})
+	registry.MustRegister(seconds, answered)
 	kit, err := httpkit.New(httpkit.Options{
 		UseCases: a.service, Words: func() httpkit.Words { return a.catalogs.Current() }, Languages: languages(a.cfg.Language),
 		Now: time.Now, NewID: newID, Log: a.log, CORSOrigins: a.cfg.CORSOrigins, TLS: a.cfg.TLSCert != "",
@@ -37,7 +42,10 @@ func (a *app) handler() (http.Handler, error) {
 			if route == "" {
 				route = "unknown"
 			}
-			seconds.WithLabelValues(route, knownMethod(method), http.StatusText(status)).Observe(took.Seconds())
+			seconds.WithLabelValues(route, knownMethod(method), strconv.Itoa(status)).Observe(took.Seconds())
+		},
+		Answered: func(state anuencia.State, code anuencia.Code) {
+			answered.WithLabelValues(string(state), string(code)).Inc()
 		},
 	})
 	if err != nil {

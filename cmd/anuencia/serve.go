@@ -161,6 +161,9 @@ func (a *app) prepare(ctx context.Context) error {
 // background reloads on SIGHUP and on change of the folders, and records the
 // counts of suppressed refusals, until ctx ends.
 func (a *app) background(ctx context.Context) {
+	if a.watcher != nil {
+		go a.watcher.Run(ctx)
+	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	go func() {

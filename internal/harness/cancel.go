@@ -36,7 +36,7 @@ func (s *Service) Cancel(ctx context.Context, r Request, id anuencia.ExecutionID
 			return Answer{}, err
 		}
 	}
-	s.o.Watcher.Notify(id)
+	s.o.Watcher.Notify(id, true)
 	if e, err = s.settled(ctx, id, r.Wait); err != nil {
 		return Answer{}, err
 	}

@@ -35,7 +35,7 @@ func (s *Service) Decide(ctx context.Context, r Request, cmd DecideCommand) (Ans
 	if err := s.decide(ctx, r, a.ID, d); err != nil {
 		return Answer{}, err
 	}
-	s.o.Watcher.Notify(a.ExecutionID)
+	s.o.Watcher.Notify(a.ExecutionID, true)
 	e, err := s.settled(ctx, a.ExecutionID, r.Wait)
 	if err != nil {
 		return Answer{}, err

@@ -38,7 +38,7 @@ func (s *Service) Expire(ctx context.Context, id anuencia.ApprovalID) error {
 		return s.putExpired(ctx, tx, next, e, now, ids)
 	})
 	if err == nil && !execution.IsZero() {
-		s.o.Watcher.Notify(execution)
+		s.o.Watcher.Notify(execution, true)
 	}
 	return err
 }

@@ -293,7 +293,9 @@ type Guard interface {
 // Watcher wakes those who wait for an execution. A notification may be lost or
 // come for nothing: who waits reads again, and polls as well.
 type Watcher interface {
-	Notify(id anuencia.ExecutionID)
+	// Notify wakes those who wait for id, in this process; with far, in the others
+	// too. It never blocks.
+	Notify(id anuencia.ExecutionID, far bool)
 	// Watch gives a channel that receives after each Notify until stop is called.
 	Watch(id anuencia.ExecutionID) (wake <-chan struct{}, stop func())
 }

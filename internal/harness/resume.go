@@ -218,7 +218,7 @@ func (s *Service) failOpen(ctx context.Context, e anuencia.Execution, f *anuenci
 		return err
 	})
 	if err == nil {
-		s.o.Watcher.Notify(e.ID)
+		s.o.Watcher.Notify(e.ID, true)
 	}
 	return err
 }
@@ -305,7 +305,7 @@ func (s *Service) supersede(ctx context.Context, fresh anuencia.Execution, old a
 		return tx.Enqueue(ctx, Job{Kind: JobExpire, ID: next.ID.String(), RunAt: next.ExpiresAt})
 	})
 	if err == nil {
-		s.o.Watcher.Notify(fresh.ID)
+		s.o.Watcher.Notify(fresh.ID, true)
 	}
 	return err
 }

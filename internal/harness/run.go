@@ -214,7 +214,9 @@ func (s *Service) finish(ctx context.Context, e anuencia.Execution, end func(anu
 		s.log(ctx, "cannot commit the end of a run", err, slogExecution(e.ID))
 		return e, anuencia.Unavailable("commit outcome", err)
 	}
-	s.o.Watcher.Notify(e.ID)
+	// Others wait for what a person decided; the end of a run that needed nobody
+	// interests its own submitter, and one statement more would be a third.
+	s.o.Watcher.Notify(e.ID, !e.ApprovalID.IsZero())
 	return kept, nil
 }
 

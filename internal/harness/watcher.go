@@ -17,8 +17,9 @@ func NewLocalWatcher() *LocalWatcher {
 	return &LocalWatcher{waits: map[anuencia.ExecutionID]map[chan struct{}]struct{}{}}
 }
 
-// Notify wakes everyone who watches id; it never blocks.
-func (w *LocalWatcher) Notify(id anuencia.ExecutionID) {
+// Notify wakes everyone who watches id; it never blocks. There are no others to
+// tell.
+func (w *LocalWatcher) Notify(id anuencia.ExecutionID, _ bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.waits[id] {
