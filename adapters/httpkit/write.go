@@ -18,10 +18,7 @@ func (c *Call) voice(brief bool) contract.Voice {
 
 // write sends a contract, or a status alone when it has no body.
 func (c *Call) write(r contract.Rendering) {
-	if r.RetryAfter > 0 {
-		seconds := (r.RetryAfter + time.Second - 1) / time.Second
-		c.gin.Header("Retry-After", strconv.FormatInt(int64(seconds), 10))
-	}
+	c.retryAfter(r.RetryAfter)
 	if r.Body == nil {
 		c.gin.Status(r.Status)
 		c.gin.Writer.WriteHeaderNow()
@@ -29,6 +26,13 @@ func (c *Call) write(r contract.Rendering) {
 	}
 	c.gin.Header("Content-Language", c.Lang())
 	c.gin.Data(r.Status, jsonType, r.Body)
+}
+
+// retryAfter says when to ask again, in whole seconds, never early.
+func (c *Call) retryAfter(d time.Duration) {
+	if d > 0 {
+		c.gin.Header("Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10))
+	}
 }
 
 // Answer sends the contract of an execution; an unfinished one answers 202
@@ -55,6 +59,12 @@ func (c *Call) JSON(status int, body any) error {
 	}
 	c.gin.Data(status, jsonType, raw)
 	return nil
+}
+
+// Retry is JSON with a Retry-After.
+func (c *Call) Retry(status int, after time.Duration, body any) error {
+	c.retryAfter(after)
+	return c.JSON(status, body)
 }
 
 // Bytes sends raw content with headers of its own.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -114,6 +115,9 @@ type status struct {
 	Parts  map[string]string `json:"parts,omitempty"`
 }
 
+// retryReady is how soon it is worth asking again.
+const retryReady = 5 * time.Second
+
 func (s *surface) healthz(c *httpkit.Call) error {
 	return c.JSON(http.StatusOK, status{Status: "ok"})
 }
@@ -121,17 +125,17 @@ func (s *surface) healthz(c *httpkit.Call) error {
 // readyz gives a status to anyone, and the failing parts to operators only.
 func (s *surface) readyz(c *httpkit.Call) error {
 	bad := s.o.Service.Ready(c.Context())
-	code, body := http.StatusOK, status{Status: "ready"}
-	if len(bad) > 0 {
-		code, body.Status = http.StatusServiceUnavailable, "not_ready"
-		if c.Operates() {
-			body.Parts = map[string]string{}
-			for part := range bad {
-				body.Parts[part] = "failing"
-			}
+	if len(bad) == 0 {
+		return c.JSON(http.StatusOK, status{Status: "ready"})
+	}
+	body := status{Status: "not_ready"}
+	if c.Operates() {
+		body.Parts = map[string]string{}
+		for part := range bad {
+			body.Parts[part] = "failing"
 		}
 	}
-	return c.JSON(code, body)
+	return c.Retry(http.StatusServiceUnavailable, retryReady, body)
 }
 
 func (s *surface) metrics(c *httpkit.Call) error {
