@@ -117,7 +117,7 @@ func (c *Call) Header(name string, most int) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	rule := ""
+	var rule string
 	switch v := values[0]; {
 	case len(values) > 1:
 		rule = "once"

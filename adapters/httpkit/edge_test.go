@@ -145,7 +145,7 @@ func TestFailuresLeakNothing(t *testing.T) {
 		reason anuencia.Reason
 	}{
 		"panic":     {func(*httpkit.Call) error { panic("kaboom " + cause.Error()) }, 500, anuencia.CodeInternal, ""},
-		"panic nil": {func(*httpkit.Call) error { var m map[string]int; m["x"]++; return nil }, 500, anuencia.CodeInternal, ""},
+		"panic nil": {func(c *httpkit.Call) error { var none []string; return errors.New(none[len(c.Param("id"))]) }, 500, anuencia.CodeInternal, ""},
 		"plain":     {func(*httpkit.Call) error { return fmt.Errorf("reading: %w", cause) }, 500, anuencia.CodeInternal, ""},
 		"internal":  {func(*httpkit.Call) error { return anuencia.Internal("store", cause) }, 500, anuencia.CodeInternal, ""},
 		"away":      {func(*httpkit.Call) error { return anuencia.Unavailable("store", cause) }, 503, anuencia.CodeInternal, ""},

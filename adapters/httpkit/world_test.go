@@ -113,7 +113,7 @@ func newWorld(t *testing.T, op httpkit.Handler, change ...func(*httpkit.Options)
 	w := &world{useCases: &useCases{}}
 	o := httpkit.Options{
 		UseCases: w.useCases, Words: func() httpkit.Words { return words }, Languages: contract.NewLanguages("es", "en"),
-		Now: time.Now, NewID: func() uuid.UUID { return uuid.Must(uuid.NewV7()) }, Log: slog.New(slog.DiscardHandler), //nolint:forbidigo // the real clock: deadlines of real connections
+		Now: time.Now, NewID: func() uuid.UUID { return uuid.Must(uuid.NewV7()) }, Log: slog.New(slog.DiscardHandler),
 		Observe: func(route, method string, status int, _ time.Duration) {
 			w.seen = append(w.seen, method+" "+route+" "+http.StatusText(status))
 		},

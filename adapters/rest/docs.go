@@ -14,10 +14,10 @@ import (
 )
 
 //go:embed openapi.yaml
-var openAPI []byte //nolint:gochecknoglobals // an embedded file can only be a package variable
+var openAPI []byte
 
 //go:embed docs.html
-var docsTemplate string //nolint:gochecknoglobals // an embedded file can only be a package variable
+var docsTemplate string
 
 // docs are the API's description, as a file and as a page that needs nothing
 // from anywhere else.
