@@ -144,14 +144,14 @@ func TestFailuresLeakNothing(t *testing.T) {
 		code   anuencia.Code
 		reason anuencia.Reason
 	}{
-		"panic":    {func(*httpkit.Call) error { panic("kaboom " + cause.Error()) }, 500, anuencia.CodeInternal, ""},
-		"index":    {func(*httpkit.Call) error { list := []error{cause}; return list[len(cause.Error())] }, 500, anuencia.CodeInternal, ""},
-		"plain":    {func(*httpkit.Call) error { return fmt.Errorf("reading: %w", cause) }, 500, anuencia.CodeInternal, ""},
-		"internal": {func(*httpkit.Call) error { return anuencia.Internal("store", cause) }, 500, anuencia.CodeInternal, ""},
-		"away":     {func(*httpkit.Call) error { return anuencia.Unavailable("store", cause) }, 503, anuencia.CodeInternal, ""},
-		"denied":   {func(*httpkit.Call) error { return anuencia.Denied("x.y").WithCause(cause) }, 403, anuencia.CodePolicyDenied, ""},
-		"conflict": {func(*httpkit.Call) error { return fmt.Errorf("put: %w", harness.ErrConflict) }, 500, anuencia.CodeInternal, ""},
-		"unknown":  {func(*httpkit.Call) error { return anuencia.NewFault("KABOOM", "secret").WithCause(cause) }, 500, anuencia.CodeInternal, ""},
+		"panic":     {func(*httpkit.Call) error { panic("kaboom " + cause.Error()) }, 500, anuencia.CodeInternal, ""},
+		"panic nil": {func(c *httpkit.Call) error { var none []string; return errors.New(none[len(c.Param("id"))]) }, 500, anuencia.CodeInternal, ""},
+		"plain":     {func(*httpkit.Call) error { return fmt.Errorf("reading: %w", cause) }, 500, anuencia.CodeInternal, ""},
+		"internal":  {func(*httpkit.Call) error { return anuencia.Internal("store", cause) }, 500, anuencia.CodeInternal, ""},
+		"away":      {func(*httpkit.Call) error { return anuencia.Unavailable("store", cause) }, 503, anuencia.CodeInternal, ""},
+		"denied":    {func(*httpkit.Call) error { return anuencia.Denied("x.y").WithCause(cause) }, 403, anuencia.CodePolicyDenied, ""},
+		"conflict":  {func(*httpkit.Call) error { return fmt.Errorf("put: %w", harness.ErrConflict) }, 500, anuencia.CodeInternal, ""},
+		"unknown":   {func(*httpkit.Call) error { return anuencia.NewFault("KABOOM", "secret").WithCause(cause) }, 500, anuencia.CodeInternal, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -153,7 +153,7 @@ func TestTheApproverSeesWhatWouldRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.send(t, "decide", http.MethodGet, "/api/v1/approvals/ABCDEFG1", "", "Accept-Language", "en")
-	r.want(t, 200, `"title":"Change a grade"`, `"before":{"nota":12}`, `"arguments":{"justificacion":"Error de suma 🎓","nota":18}`,
+	r.want(t, 200, `"title":"Change a grade"`, `"before":{"nota":12}`, `"arguments":{"curso":"Error de suma 🎓","nota":18}`,
 		`"subject_hash_short":"`+w.approval.Approval.SubjectHash[:8]+`"`, `"hidden_characters":[]`, `"warnings":[]`, `"missing":1`,
 		`"display_name":"Rosa Q."`, `"rule":"risk.base"`, `"on_behalf_of":null`)
 	if strings.Contains(r.raw, `"text":"rule.`) || strings.Contains(r.raw, `"risk_text":"risk.`) {

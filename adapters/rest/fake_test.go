@@ -73,7 +73,7 @@ func clerk() anuencia.Actor {
 }
 
 func approvalView() harness.ApprovalView {
-	subject := `{"arguments":{"justificacion":"Error de suma 🎓","nota":18},"before":{"nota":12},"v":1}`
+	subject := `{"arguments":{"curso":"Error de suma 🎓","nota":18},"before":{"nota":12},"v":1}`
 	return harness.ApprovalView{
 		Approval: anuencia.Approval{
 			ID: id[anuencia.ApprovalID](3), ShortCode: "ABCDEFG1", ExecutionID: id[anuencia.ExecutionID](1), Status: anuencia.ApprovalPending,
@@ -175,10 +175,9 @@ func (f *fake) Artifact(_ context.Context, _ harness.Request, _ anuencia.Executi
 	return file(), f.err
 }
 
-func (f *fake) Decide(_ context.Context, r harness.Request, cmd harness.DecideCommand) (harness.Answer, error) {
+func (f *fake) Decide(ctx context.Context, r harness.Request, cmd harness.DecideCommand) (harness.Answer, error) {
 	f.decided = cmd
-	a, _ := f.Read(context.Background(), r, anuencia.ExecutionID{})
-	return a, f.err
+	return f.Read(ctx, r, anuencia.ExecutionID{})
 }
 
 func (f *fake) Approvals(context.Context, harness.Request, harness.ApprovalFilter) ([]harness.ApprovalView, string, error) {
