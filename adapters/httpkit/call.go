@@ -2,6 +2,7 @@ package httpkit
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,9 @@ func (c *Call) authenticate() error {
 	p, err := c.kit.o.UseCases.Authenticate(c.Context(), strings.TrimSpace(secret))
 	if err != nil {
 		return err
+	}
+	if surface := c.kit.o.Surface; len(surface) > 0 && !slices.ContainsFunc(surface, p.MayUse) {
+		return anuencia.NewFault(anuencia.CodeIdentityNotFound, anuencia.ReasonCredential)
 	}
 	c.Request.Principal = p
 	if c.Request.Channel == "" {

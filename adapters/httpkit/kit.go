@@ -37,12 +37,15 @@ type Words interface {
 // Options of a Kit. All are required but CORSOrigins, TLS, MaxBody, Observe and
 // Answered.
 type Options struct {
-	UseCases    UseCases
-	Words       func() Words
-	Languages   contract.Languages
-	Now         func() time.Time
-	NewID       func() uuid.UUID // UUIDv7
-	Log         *slog.Logger
+	UseCases  UseCases
+	Words     func() Words
+	Languages contract.Languages
+	Now       func() time.Time
+	NewID     func() uuid.UUID // UUIDv7
+	Log       *slog.Logger
+	// Surface lists the channels of the credentials that this edge takes; others
+	// are as unknown (contracts section 1). Empty: all.
+	Surface     []anuencia.Channel
 	CORSOrigins []string // exact origins that browsers may call the API from
 	TLS         bool     // the process itself speaks TLS: HSTS is sent
 	MaxBody     int64    // bytes; 1 MiB when zero (contracts section 6)

@@ -61,6 +61,9 @@ func (f *File) read(ctx context.Context, fsys fs.FS) (*roster, error) {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, ProblemsError{"more than one document in the file"}
 	}
+	if len(file.People) == 0 {
+		return nil, ProblemsError{"nobody is in the file"} // an empty file is a write that was cut short, not an institution
+	}
 	if p := check(file.People); len(p) > 0 {
 		return nil, p
 	}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
@@ -47,6 +48,47 @@ func (j actorJSON) actor() (anuencia.Actor, error) {
 			Institutional: j.Institutional, Suspended: j.Suspended, Attributes: j.Attributes, Language: j.Language,
 		},
 		Handle: anuencia.Handle(j.Handle),
+	}, nil
+}
+
+// heldJSON is a principal with what its row and token say elsewhere; never the
+// credential itself.
+type heldJSON struct {
+	principalJSON
+	ID      string    `json:"id"`
+	TokenID string    `json:"token_id"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// askedJSON is who asked: the actor, who acted for them, and with what.
+type askedJSON struct {
+	actorJSON
+	Behalf    handleJSON `json:"behalf"`
+	Principal heldJSON   `json:"principal"`
+}
+
+func askedToJSON(e anuencia.Execution) askedJSON {
+	p := e.Principal
+	return askedJSON{
+		actorJSON: actorToJSON(e.Actor), Behalf: handleJSON(e.Behalf),
+		Principal: heldJSON{
+			principalJSON: principalJSON{
+				Name: p.Name, Person: handleJSON(p.Person), Scopes: p.Scopes, Channels: p.Channels, ActFor: p.ActFor,
+			},
+			ID: idText(p.ID), TokenID: idText(p.TokenID), Expires: p.ExpiresAt,
+		},
+	}
+}
+
+func (j heldJSON) principal() (anuencia.Principal, error) {
+	id, err1 := parseID[anuencia.PrincipalID](j.ID)
+	token, err2 := parseID[anuencia.TokenID](j.TokenID)
+	if err := errors.Join(err1, err2); err != nil {
+		return anuencia.Principal{}, err
+	}
+	return anuencia.Principal{
+		ID: id, Name: j.Name, TokenID: token, Person: anuencia.Handle(j.Person), Scopes: j.Scopes, Channels: j.Channels,
+		ActFor: j.ActFor, ExpiresAt: j.Expires,
 	}, nil
 }
 

@@ -40,7 +40,7 @@ func (*Store) withDecisions(db *gorm.DB, rows []approvalRow) ([]anuencia.Approva
 		ids[i] = idArg(r.ID)
 	}
 	found, err := many[decisionRow](db.Table("approval_decisions").
-		Select("id", "approval_id", "approver", "approver_name", "roles", "verdict", "reason", "subject_hash", "channel",
+		Select("id", "approval_id", "approver", "approver_name", "handle", "roles", "verdict", "reason", "subject_hash", "channel",
 			"principal_id", "decided_at").
 		Where("approval_id in ?", ids).Order("approval_id, position"))
 	if err != nil {

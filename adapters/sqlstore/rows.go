@@ -31,7 +31,7 @@ func (s *Store) bornArgs(e anuencia.Execution) []any {
 }
 
 func (s *Store) livingArgs(e anuencia.Execution) ([]any, error) {
-	actor, err1 := encode(actorToJSON(e.Actor))
+	actor, err1 := encode(askedToJSON(e))
 	reasons, err2 := encode(e.Reasons)
 	step, err3 := encode(stepJSON(e.Step))
 	outcome, err4 := encode(outcomeToJSON(e.Outcome))
@@ -92,18 +92,19 @@ func executionSelect() []string {
 }
 
 func (r executionRow) execution() (anuencia.Execution, error) {
-	actorText, err1 := decode[actorJSON](r.Actor)
-	actor, err2 := actorText.actor()
+	asked, err1 := decode[askedJSON](r.Actor)
+	actor, err2 := asked.actor()
+	principal, err6 := asked.Principal.principal()
 	reasons, err3 := decode[[]string](r.Reasons)
 	step, err4 := decode[stepJSON](r.Step)
 	outcome, err5 := decode[outcomeJSON](r.Outcome)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return anuencia.Execution{}, err
 	}
 	return anuencia.Execution{
 		ID: anuencia.ExecutionID(r.ID), ShortCode: r.ShortCode, Version: r.Version,
 		Head: anuencia.Head{Seq: r.HeadSeq, Hash: r.HeadHash}, State: anuencia.State(r.State), Intent: r.Intent, Agent: r.Agent,
-		Input: r.Input, Metadata: r.Metadata, Channel: anuencia.Channel(r.Channel), Actor: actor,
+		Input: r.Input, Metadata: r.Metadata, Channel: anuencia.Channel(r.Channel), Actor: actor, Behalf: anuencia.Handle(asked.Behalf), Principal: principal,
 		PrincipalID: anuencia.PrincipalID(r.PrincipalID), OnBehalfOf: anuencia.PersonID(r.OnBehalfOf), SubjectRef: r.SubjectRef,
 		Risk: anuencia.Risk(r.Risk), PolicyID: r.PolicyID, PolicyRevision: r.PolicyRevision, Reasons: reasons,
 		ApprovalID: anuencia.ApprovalID(r.ApprovalID), AuditRef: anuencia.EventID(r.AuditRef), TraceID: r.TraceID,

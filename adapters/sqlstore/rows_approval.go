@@ -67,6 +67,7 @@ type decisionRow struct {
 	ApprovalID   uid     `gorm:"column:approval_id"`
 	Approver     uid     `gorm:"column:approver"`
 	ApproverName string  `gorm:"column:approver_name"`
+	Handle       string  `gorm:"column:handle"`
 	Roles        string  `gorm:"column:roles"`
 	Verdict      string  `gorm:"column:verdict"`
 	Reason       string  `gorm:"column:reason"`
@@ -79,29 +80,32 @@ type decisionRow struct {
 // decisionColumns are in the order of decisionArgs.
 func decisionColumns() []string {
 	return []string{
-		"id", "approval_id", "position", "approver", "approver_name", "roles", "verdict", "reason", "subject_hash", "channel",
+		"id", "approval_id", "position", "approver", "approver_name", "handle", "roles", "verdict", "reason", "subject_hash", "channel",
 		"principal_id", "decided_at",
 	}
 }
 
 func (s *Store) decisionArgs(a anuencia.ApprovalID, position int, d anuencia.ApprovalDecision) ([]any, error) {
-	roles, err := encode(d.Roles)
-	if err != nil {
+	roles, err1 := encode(d.Roles)
+	handle, err2 := encode(handleJSON(d.Handle))
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	return []any{
-		idArg(d.ID), idArg(a), position, idArg(d.Approver), d.ApproverName, roles, string(d.Verdict), d.Reason, d.SubjectHash,
+		idArg(d.ID), idArg(a), position, idArg(d.Approver), d.ApproverName, handle, roles, string(d.Verdict), d.Reason, d.SubjectHash,
 		string(d.Channel), idArg(d.PrincipalID), s.timeArg(d.At),
 	}, nil
 }
 
 func (r decisionRow) decision() (anuencia.ApprovalDecision, error) {
-	roles, err := decode[[]string](r.Roles)
-	if err != nil {
+	roles, err1 := decode[[]string](r.Roles)
+	handle, err2 := decode[handleJSON](r.Handle)
+	if err := errors.Join(err1, err2); err != nil {
 		return anuencia.ApprovalDecision{}, err
 	}
 	return anuencia.ApprovalDecision{
-		ID: anuencia.EventID(r.ID), Approver: anuencia.PersonID(r.Approver), ApproverName: r.ApproverName, Roles: roles,
+		Handle: anuencia.Handle(handle),
+		ID:     anuencia.EventID(r.ID), Approver: anuencia.PersonID(r.Approver), ApproverName: r.ApproverName, Roles: roles,
 		Verdict: anuencia.Verdict(r.Verdict), Reason: r.Reason, SubjectHash: r.SubjectHash, Channel: anuencia.Channel(r.Channel),
 		PrincipalID: anuencia.PrincipalID(r.PrincipalID), At: r.DecidedAt.at,
 	}, nil

@@ -47,7 +47,13 @@ func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // openStore opens the database that the settings name. enqueue may be nil for
 // commands that make no jobs.
 func openStore(ctx context.Context, c config.Config, enqueue func(context.Context, *sql.Tx, harness.Job) error) (*sqlstore.Store, error) {
-	s, err := sqlstore.Open(ctx, storeOptions(c, enqueue))
+	o := storeOptions(c, enqueue)
+	if o.SQLitePath != "" {
+		if _, err := os.Stat(o.SQLitePath); err != nil {
+			return nil, fmt.Errorf("there is no database in %s (anuencia serve --demo or --migrate makes one)", c.Data)
+		}
+	}
+	s, err := sqlstore.Open(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}

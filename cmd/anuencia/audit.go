@@ -51,7 +51,7 @@ func verifyAll(cmd *cobra.Command, s *sqlstore.Store) error {
 			if err != nil {
 				return fmt.Errorf("read chain %s: %w", id, err)
 			}
-			if err := audit.VerifyStream(id, events, nil); err != nil {
+			if err := audit.VerifyStream(id, events, nil, nil); err != nil {
 				return defect(cmd, err)
 			}
 			chains, rows, after = chains+1, rows+len(events), id
@@ -77,11 +77,7 @@ func verifyHeads(ctx context.Context, s *sqlstore.Store) (int, error) {
 			return n, fmt.Errorf("list executions: %w", err)
 		}
 		for _, h := range heads {
-			events, err := s.Stream(ctx, anuencia.StreamOf(h.ID))
-			if err != nil {
-				return n, fmt.Errorf("read chain %s: %w", h.ID, err)
-			}
-			if err := audit.VerifyStream(anuencia.StreamOf(h.ID), events, &h.Head); err != nil {
+			if err := verifyToItsEnd(ctx, s, h.ID, h.Head); err != nil {
 				return n, err
 			}
 			n, after = n+1, h.ID
@@ -89,6 +85,32 @@ func verifyHeads(ctx context.Context, s *sqlstore.Store) (int, error) {
 		if len(heads) < verifyBatch {
 			return n, nil
 		}
+	}
+}
+
+// growTries: a chain that grows while it is read is read again.
+const growTries = 20
+
+// verifyToItsEnd holds a chain against the end that its execution remembers. On a
+// server at work the chain may have grown since the end was read.
+func verifyToItsEnd(ctx context.Context, s *sqlstore.Store, id anuencia.ExecutionID, head anuencia.Head) error {
+	for try := 0; ; try++ {
+		events, err := s.Stream(ctx, anuencia.StreamOf(id))
+		if err != nil {
+			return fmt.Errorf("read chain %s: %w", id, err)
+		}
+		bad := audit.VerifyStream(anuencia.StreamOf(id), events, &head, nil)
+		if bad == nil || try == growTries || int64(len(events)) <= head.Seq {
+			return bad
+		}
+		e, err := s.Execution(ctx, id)
+		if err != nil {
+			return fmt.Errorf("read execution %s: %w", id, err)
+		}
+		if e.Head == head {
+			return bad
+		}
+		head = e.Head
 	}
 }
 

@@ -37,7 +37,7 @@ func (a *app) handler() (http.Handler, error) {
 	registry.MustRegister(seconds, answered)
 	kit, err := httpkit.New(httpkit.Options{
 		UseCases: a.service, Words: func() httpkit.Words { return a.catalogs.Current() }, Languages: languages(a.cfg.Language),
-		Now: time.Now, NewID: newID, Log: a.log, CORSOrigins: a.cfg.CORSOrigins, TLS: a.cfg.TLSCert != "",
+		Now: time.Now, NewID: newID, Log: a.log, Surface: nativeSurface(), CORSOrigins: a.cfg.CORSOrigins, TLS: a.cfg.TLSCert != "",
 		Observe: func(route, method string, status int, took time.Duration) {
 			if route == "" {
 				route = "unknown"
@@ -105,4 +105,10 @@ func (a *app) watchFolder(ctx context.Context, dir string) {
 			a.log.WarnContext(ctx, "a folder is not watched; SIGHUP reloads it", slog.String("folder", dir), slog.Any("error", err))
 		}
 	}()
+}
+
+// nativeSurface is whose credentials the native API takes: n8n's too, which polls
+// here. A UHP client has a surface of its own.
+func nativeSurface() []anuencia.Channel {
+	return []anuencia.Channel{anuencia.ChannelAPI, anuencia.ChannelUI, anuencia.ChannelN8N}
 }

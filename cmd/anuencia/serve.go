@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	stopWithin    = 30 * time.Second // for requests and runs to end
-	flushEvery    = time.Minute      // counts of suppressed refusals
+	stopWithin = 30 * time.Second // for requests and runs to end
+	flushEvery = time.Minute      // counts of suppressed refusals
+	// lookEvery: a folder that was swapped as a whole tells no watcher.
+	lookEvery     = 15 * time.Second
 	readHeader    = 10 * time.Second
 	readRequest   = 60 * time.Second
 	writeResponse = 2 * time.Minute // the longest wait is 60 s
@@ -141,10 +143,13 @@ func (a *app) prepare(ctx context.Context) error {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
-	if err := a.service.RecordActivation(ctx, anuencia.EventCatalogActivated, a.catalogs.Current().Revision()); err != nil {
+	if err := a.service.RecordActivation(ctx, anuencia.EventCatalogActivated, partCatalog, a.catalogs.Current().Revision()); err != nil {
 		return fmt.Errorf("record the catalog's revision: %w", err)
 	}
-	if err := a.service.RecordActivation(ctx, anuencia.EventPolicyActivated, a.engine.Revision()); err != nil {
+	if err := a.service.RecordActivation(ctx, anuencia.EventCatalogActivated, partDirectory, a.people.Revision()); err != nil {
+		return fmt.Errorf("record the directory's revision: %w", err)
+	}
+	if err := a.service.RecordActivation(ctx, anuencia.EventPolicyActivated, partPolicies, a.engine.Revision()); err != nil {
 		return fmt.Errorf("record the policies' revision: %w", err)
 	}
 	sweep := a.service.Sweep
@@ -170,12 +175,18 @@ func (a *app) background(ctx context.Context) {
 		defer signal.Stop(hup)
 		tick := time.NewTicker(flushEvery)
 		defer tick.Stop()
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-hup:
 				a.reload(ctx)
+			case <-look.C:
+				if a.cfg.Catalog != "" || a.cfg.Policies != "" {
+					a.reload(ctx)
+				}
 			case <-tick.C:
 				if err := a.service.FlushSuppressed(ctx); err != nil {
 					a.log.ErrorContext(ctx, "record suppressed refusals", slog.Any("error", err))
@@ -199,38 +210,54 @@ func (a *app) reload(ctx context.Context) {
 		return
 	}
 	if changed {
-		a.recordActivation(ctx, anuencia.EventPolicyActivated, a.engine.Revision())
+		a.recordActivation(ctx, anuencia.EventPolicyActivated, partPolicies, a.engine.Revision())
 	}
 }
 
 func (a *app) reloadPeople(ctx context.Context) {
 	root, err := catalogRoot(a.cfg)
+	changed := false
 	if err == nil {
-		_, err = a.people.Reload(ctx, root)
+		changed, err = a.people.Reload(ctx, root)
 	}
 	if err != nil {
 		a.log.ErrorContext(ctx, "the new directory was refused", slog.Any("error", err))
+		return
+	}
+	if changed {
+		a.recordActivation(ctx, anuencia.EventCatalogActivated, partDirectory, a.people.Revision())
 	}
 }
 
 func (a *app) catalogReloaded(c *catalog.Catalog, err error) {
 	if err == nil {
-		a.recordActivation(context.Background(), anuencia.EventCatalogActivated, c.Revision())
+		a.recordActivation(context.Background(), anuencia.EventCatalogActivated, partCatalog, c.Revision())
 	}
 }
 
-func (a *app) recordActivation(ctx context.Context, t anuencia.EventType, revision string) {
-	a.log.InfoContext(ctx, "a new revision is in force", slog.String("event_type", string(t)), slog.String("revision", revision))
-	if err := a.service.RecordActivation(ctx, t, revision); err != nil {
+// The parts that have revisions.
+const (
+	partCatalog   = "catalog"
+	partDirectory = "directory"
+	partPolicies  = "policies"
+)
+
+func (a *app) recordActivation(ctx context.Context, t anuencia.EventType, part, revision string) {
+	a.log.InfoContext(ctx, "a new revision is in force", slog.String("part", part), slog.String("revision", revision))
+	if err := a.service.RecordActivation(ctx, t, part, revision); err != nil {
 		a.log.ErrorContext(ctx, "record the revision", slog.Any("error", err))
 	}
 }
 
 // stop lets requests and runs end, then jobs.
 func (a *app) stop(ctx context.Context, srv *http.Server) error {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-	defer cancel()
-	return errors.Join(srv.Shutdown(limited), a.queue.Stop(limited), a.service.Close(limited))
+	// Each has its own time: what one uses up the next still needs.
+	within := func(step func(context.Context) error) error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		return step(limited)
+	}
+	return errors.Join(within(srv.Shutdown), within(a.queue.Stop), within(a.service.Close))
 }
 
 // greet says where the server is and, in the demo, what to do next.

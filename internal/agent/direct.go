@@ -105,7 +105,13 @@ func (d *Direct) Look(ctx context.Context, c harness.Catalog, e anuencia.Executi
 		if err != nil {
 			return harness.StepResult{}, false, fmt.Errorf("look for the effect of %s: %w", tool.Name, err)
 		}
+		if !f.happened && tool.Digest != e.Step.ToolDigest {
+			// Another definition may keep its record elsewhere: its "no" says nothing.
+			return harness.StepResult{}, false, fmt.Errorf("%s was changed since it ran: %w", tool.Name, harness.ErrUnknownOutcome)
+		}
 		return f.res, f.happened, nil
+	case tool.Digest != e.Step.ToolDigest:
+		return harness.StepResult{}, false, fmt.Errorf("%s was changed since it ran: %w", tool.Name, harness.ErrUnknownOutcome)
 	case e.Step.Idempotent:
 		return harness.StepResult{}, false, nil
 	}

@@ -2,7 +2,9 @@ package anuencia
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Approval is a pending decision on one execution, with what would run and its
@@ -33,6 +35,7 @@ type ApprovalDecision struct {
 	ID           EventID // of the approval.decided event that records it
 	Approver     PersonID
 	ApproverName string
+	Handle       Handle   // by which the approver is resolved again at resume
 	Roles        []string // held at that moment
 	Verdict      Verdict
 	Reason       string
@@ -109,10 +112,18 @@ func (a Approval) mayDecide(d ApprovalDecision) error {
 	if d.SubjectHash != a.SubjectHash {
 		return NewFault(CodeValidation, ReasonSubjectMismatch)
 	}
-	if d.Reason == "" && (d.Verdict == Reject || a.Requirement.ReasonRequired) {
+	if blank(d.Reason) && (d.Verdict == Reject || a.Requirement.ReasonRequired) {
 		return Invalid(ReasonReasonRequired, FieldError{Path: "/reason", Rule: "required"})
 	}
 	return nil
+}
+
+// blank says whether a text shows nothing: white space, controls and invisible
+// characters are no reason.
+func blank(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsPunct(r) || unicode.IsSymbol(r)
+	})
 }
 
 // Close ends a pending approval for another cause than a decision.

@@ -90,6 +90,12 @@ func TestDecideRefuses(t *testing.T) {
 			func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) { d.Verdict, d.Reason = anuencia.Reject, "" },
 			anuencia.Invalid(anuencia.ReasonReasonRequired),
 		},
+		"invisible reason": {
+			func(_ *anuencia.Approval, d *anuencia.ApprovalDecision) {
+				d.Verdict, d.Reason = anuencia.Reject, " \u00a0\u200b\u2060 "
+			},
+			anuencia.Invalid(anuencia.ReasonReasonRequired),
+		},
 		"late":      {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { a.ExpiresAt = at }, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonExpired)},
 		"withdrawn": {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { a.Status = anuencia.ApprovalWithdrawn }, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonWithdrawn)},
 		"zero":      {func(a *anuencia.Approval, _ *anuencia.ApprovalDecision) { *a = anuencia.Approval{} }, anuencia.NewFault(anuencia.CodeInternal, "")},

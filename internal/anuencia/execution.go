@@ -20,7 +20,9 @@ type Execution struct {
 	Channel        Channel
 	Actor          Actor // as resolved at intake; re-resolved by its Handle
 	PrincipalID    PrincipalID
-	OnBehalfOf     PersonID // the person bound to the credential that asked for the actor, if any
+	Principal      Principal // as authenticated at intake, for policy at resume
+	OnBehalfOf     PersonID  // the person bound to the credential that asked for the actor, if any
+	Behalf         Handle    // by which that person is resolved again
 	SubjectRef     string
 	Risk           Risk
 	PolicyID       string

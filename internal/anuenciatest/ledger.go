@@ -24,6 +24,9 @@ type LedgerRunner struct {
 	lookDown bool
 	Effect   bool
 	Digest   string
+	OnPlan   func() // called at each Plan
+	OnRun    func() // called when a run has done its work
+	Err      error  // what every Run gives, without doing anything
 }
 
 // NewLedgerRunner makes one whose tool has an effect.
@@ -51,6 +54,9 @@ func (l *LedgerRunner) before() string { return fmt.Sprintf(`{"state":%d}`, l.st
 
 // Plan implements harness.Runner.
 func (l *LedgerRunner) Plan(_ context.Context, _ harness.Catalog, e anuencia.Execution, in anuencia.Intent) (anuencia.Step, error) {
+	if l.OnPlan != nil {
+		l.OnPlan()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return anuencia.Step{
@@ -63,6 +69,12 @@ func (l *LedgerRunner) Plan(_ context.Context, _ harness.Catalog, e anuencia.Exe
 func (l *LedgerRunner) Run(_ context.Context, _ harness.Catalog, e anuencia.Execution) (harness.StepResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.Err != nil {
+		return harness.StepResult{}, l.Err
+	}
+	if l.OnRun != nil {
+		defer l.OnRun()
+	}
 	lose := l.lose
 	l.lose = ""
 	if lose == "before" {

@@ -97,6 +97,9 @@ func (m *MemStore) AllExecutions() []anuencia.Execution {
 func (m *MemStore) Atomically(ctx context.Context, fn func(context.Context, harness.Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// As after a conflict: a first run of the closure that comes to nothing. What
+	// it leaves behind in the caller shows in the second.
+	_ = fn(ctx, &memTx{s: m.s.clone(), system: m.system})
 	tx := &memTx{s: m.s.clone(), system: m.system}
 	if err := fn(ctx, tx); err != nil {
 		return err

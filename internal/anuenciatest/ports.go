@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,10 +151,19 @@ func (c *Catalog) ValidateArguments(_ anuencia.Tool, args []byte) (string, error
 	return audit.Canonical(args)
 }
 
-// OpenGuard is a harness.Guard that cuts nothing.
-type OpenGuard struct{}
+// PlainGuard is a harness.Guard with one secret, "hunter2", and masks that
+// replace the whole result by their first pointer.
+type PlainGuard struct{}
 
 // Inspect implements harness.Guard.
-func (OpenGuard) Inspect(result string, _ []string) (string, []harness.Redaction, error) {
-	return result, nil, nil
+func (PlainGuard) Inspect(result string, mask []string) (string, []harness.Redaction, error) {
+	if len(mask) > 0 {
+		text, err := audit.CanonicalOf(map[string]string{"masked": mask[0]})
+		return text, []harness.Redaction{{Rule: "mask", Path: mask[0]}}, err
+	}
+	cut := strings.ReplaceAll(result, "hunter2", "[cut]")
+	if cut == result {
+		return result, nil, nil
+	}
+	return cut, []harness.Redaction{{Rule: "secret"}}, nil
 }

@@ -142,13 +142,13 @@ func TestEveryChangeIsFound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := anuencia.StreamID(uuid.New())
 		rows, head := chain(rt, stream)
-		if err := audit.VerifyStream(stream, rows, &head); err != nil {
+		if err := audit.VerifyStream(stream, rows, &head, nil); err != nil {
 			rt.Fatalf("sound chain: %v", err)
 		}
 		i := rapid.IntRange(0, len(rows)-1).Draw(rt, "row")
 		bad, seq := tamper(rt, rows, i)
 		d := new(audit.Defect)
-		if err := audit.VerifyStream(stream, bad, &head); !errors.As(err, &d) || d.Seq != seq {
+		if err := audit.VerifyStream(stream, bad, &head, nil); !errors.As(err, &d) || d.Seq != seq {
 			rt.Fatalf("row %d: got %v, want seq %d", i, err, seq)
 		}
 	})
@@ -199,8 +199,12 @@ func TestAnErasedPayloadStillVerifies(t *testing.T) {
 		stream := anuencia.StreamID(uuid.New())
 		rows, head := chain(rt, stream)
 		rows[0].PayloadText, rows[0].Salt = "", nil
-		if err := audit.VerifyStream(stream, rows, &head); err != nil {
-			rt.Fatalf("erased: %v", err)
+		onRecord := func(id anuencia.EventID) bool { return id == rows[0].ID }
+		if err := audit.VerifyStream(stream, rows, &head, onRecord); err != nil {
+			rt.Fatalf("erased on record: %v", err)
+		}
+		if err := audit.VerifyStream(stream, rows, &head, nil); err == nil {
+			rt.Fatalf("a payload that is gone without a word verifies")
 		}
 	})
 }

@@ -124,5 +124,8 @@ func malformed(err error) error {
 }
 
 func unexact(d *jsontext.Decoder, rule string) error {
-	return anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{Path: string(d.StackPointer()), Rule: rule})
+	return anuencia.Invalid(anuencia.ReasonSchema, anuencia.FieldError{
+		// The pointer names what was sent, NUL too, which no row could keep.
+		Path: strings.ReplaceAll(string(d.StackPointer()), "\x00", ""), Rule: rule,
+	})
 }

@@ -21,15 +21,16 @@ func (d *Defect) Error() string {
 
 // VerifyStream walks one chain from its first row to its last. head is the end
 // that the chain's owner (the row of the execution) remembers, nil for a chain
-// that has none. It gives a *Defect for the first row that is bad, nil when all
-// is well.
-func VerifyStream(id anuencia.StreamID, events []anuencia.SealedEvent, head *anuencia.Head) error {
+// that has none. erased says of which rows the payload was erased on record; nil
+// means of none: a payload that is gone without a word is a defect. It gives a
+// *Defect for the first row that is bad, nil when all is well.
+func VerifyStream(id anuencia.StreamID, events []anuencia.SealedEvent, head *anuencia.Head, erased func(anuencia.EventID) bool) error {
 	var last anuencia.Head
 	for i, e := range events {
 		bad := func(rule string) error {
 			return &Defect{Stream: id, Event: e.ID, Seq: int64(i) + 1, Rule: rule}
 		}
-		erased := e.PayloadText == "" && len(e.Salt) == 0
+		gone := e.PayloadText == "" && len(e.Salt) == 0 && erased != nil && erased(e.ID)
 		switch {
 		case e.StreamID != id:
 			return bad("stream")
@@ -37,7 +38,7 @@ func VerifyStream(id anuencia.StreamID, events []anuencia.SealedEvent, head *anu
 			return bad("seq")
 		case e.PrevHash != last.Hash:
 			return bad("prev_hash")
-		case !erased && PayloadDigest(e.Salt, e.PayloadText) != e.PayloadDigest:
+		case !gone && PayloadDigest(e.Salt, e.PayloadText) != e.PayloadDigest:
 			return bad("payload")
 		case HashOf(e) != e.Hash:
 			return bad("hash")

@@ -5,6 +5,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -164,6 +165,10 @@ func (c *Config) readFile(file string) []error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		node := values[name]
+		if node.Kind != yaml.ScalarNode && node.Kind != yaml.SequenceNode {
+			problems = append(problems, fmt.Errorf("settings file, %s: a value is expected", name))
+			continue
+		}
 		value := node.Value
 		if node.Kind == yaml.SequenceNode {
 			var parts []string
@@ -205,7 +210,11 @@ func fromEnv(name string, vars map[string]string) (setting, value string, err er
 	if err != nil {
 		return "", "", fmt.Errorf("read the value: %w", err)
 	}
-	return base, strings.TrimRight(string(raw), "\r\n"), nil
+	value = strings.TrimRight(string(raw), "\r\n")
+	if value == "" {
+		return "", "", errors.New("the file is empty")
+	}
+	return base, value, nil
 }
 
 func (c *Config) check() []error {
@@ -233,6 +242,12 @@ func (c *Config) check() []error {
 		u, err := url.Parse(s.url.Reveal())
 		bad(s.url != "" && (err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql")), "%s: postgres://... is expected", s.name)
 	}
+	for name, address := range c.Sources {
+		scheme, _, isURL := strings.Cut(address.Reveal(), "://")
+		u, err := url.Parse(address.Reveal())
+		bad(address == "" || (isURL && (err != nil || u.Host == "" || (scheme != "postgres" && scheme != "postgresql"))) ||
+			(!isURL && strings.ContainsAny(address.Reveal(), "%\x00")), "source_%s_url: postgres://... or the path of a SQLite file is expected", name)
+	}
 	_, err = time.LoadLocation(c.Timezone)
 	bad(err != nil, "timezone: %q is not known", c.Timezone)
 	bad(c.Language != "es" && c.Language != "en", "language: es or en is expected, not %q", c.Language)
@@ -245,10 +260,15 @@ func (c *Config) check() []error {
 }
 
 // CheckServe names what a server needs beyond sound settings: outside the demo,
-// a catalog of the institution's own.
+// a catalog of the institution's own; and a certificate that can be read.
 func (c *Config) CheckServe() error {
 	if !c.Demo && c.Catalog == "" {
 		return errors.New("catalog: a folder is needed outside the demo (--catalog DIR); --demo starts a small institution to try")
+	}
+	if c.TLSCert != "" {
+		if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+			return fmt.Errorf("tls_cert, tls_key: %w", err)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 )
@@ -12,11 +13,20 @@ import (
 func (s *Service) AuditEvents(ctx context.Context, r Request, f AuditFilter) ([]anuencia.SealedEvent, string, error) {
 	if err := s.audited(ctx, r, map[string]any{
 		"read": "events", "type": string(f.Type), "subject": f.Subject, "execution_id": idText(f.ExecutionID.IsZero(), f.ExecutionID.String()),
+		"actor": idText(f.Actor.IsZero(), f.Actor.String()), "principal": idText(f.Principal.IsZero(), f.Principal.String()),
+		"channel": string(f.Channel), "code": string(f.Code), "from": timeText(f.From), "to": timeText(f.To), "before": f.Before,
 	}); err != nil {
 		return nil, "", err
 	}
 	return page(&f.Page, func() ([]anuencia.SealedEvent, error) { return s.o.Store.AuditEvents(ctx, f) },
 		func(e anuencia.SealedEvent) string { return e.ID.String() })
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
 }
 
 func idText(zero bool, id string) string {
@@ -70,6 +80,14 @@ func (s *Service) audited(ctx context.Context, r Request, what map[string]any) e
 	if err := s.allowRead(ctx, r); err != nil {
 		return err
 	}
+	if r.ActFor != "" {
+		return anuencia.Denied(anuencia.PolicyActFor) // the audit is read as oneself
+	}
+	return s.recordAccess(ctx, r, what)
+}
+
+// recordAccess writes access.audited before anything is shown.
+func (s *Service) recordAccess(ctx context.Context, r Request, what map[string]any) error {
 	ev := s.systemEvent(anuencia.EventAccessAudited, what)
 	ev.PrincipalID, ev.Channel, ev.TraceID = r.Principal.ID, s.channelOf(r), r.TraceID
 	if !r.Principal.Person.IsZero() {

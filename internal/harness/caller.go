@@ -37,6 +37,8 @@ func (s *Service) need(r Request, scopes ...anuencia.Scope) error {
 type caller struct {
 	actor  anuencia.Actor
 	behalf anuencia.PersonID // who acts for the actor, zero when nobody or a machine
+	// behalfHandle is how that person is resolved again.
+	behalfHandle anuencia.Handle
 }
 
 // who resolves the actor of a request: the person named under act_for, else the
@@ -59,7 +61,8 @@ func (s *Service) who(ctx context.Context, r Request) (caller, error) {
 		return caller{}, err
 	}
 	if !r.Principal.MayActFor(a.Person) {
-		return caller{}, anuencia.Denied(anuencia.PolicyActFor)
+		// As for nobody: whom the directory knows is not for everyone to learn.
+		return caller{}, anuencia.NewFault(anuencia.CodeIdentityNotFound, anuencia.ReasonActor)
 	}
 	c := caller{actor: a}
 	if !own.IsZero() {
@@ -68,7 +71,7 @@ func (s *Service) who(ctx context.Context, r Request) (caller, error) {
 			return caller{}, err
 		}
 		if p.ID != a.ID {
-			c.behalf = p.ID
+			c.behalf, c.behalfHandle = p.ID, own
 		}
 	}
 	return c, nil
@@ -88,7 +91,7 @@ func (s *Service) Brief(ctx context.Context, r Request) bool {
 		return false
 	}
 	c, err := s.who(ctx, r)
-	return err == nil && !c.actor.Institutional
+	return err != nil || !c.actor.Institutional
 }
 
 // allowRead counts a read or a decision against its principal.

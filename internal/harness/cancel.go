@@ -6,6 +6,8 @@ import (
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 )
 
+const cancelTries = 3
+
 // Cancel withdraws a waiting execution or stops a running one, at its actor's
 // wish; on a finished one it changes nothing (contracts section 2). A run whose
 // step has an effect is asked to stop and then told as it ended: what happened
@@ -31,9 +33,19 @@ func (s *Service) Cancel(ctx context.Context, r Request, id anuencia.ExecutionID
 	if e.State == anuencia.StateRunning {
 		s.stopHere(id)
 	}
-	if !e.State.Terminal() {
+	for range cancelTries {
+		if e.State.Terminal() {
+			break
+		}
+		asked := e.ApprovalID
 		if err := s.cancel(ctx, r, c.actor, e); err != nil {
 			return Answer{}, err
+		}
+		if e, err = s.o.Store.Execution(ctx, id); err != nil {
+			return Answer{}, err
+		}
+		if e.ApprovalID == asked {
+			break // a new approval in between would have been left open
 		}
 	}
 	s.o.Watcher.Notify(id, true)

@@ -21,18 +21,19 @@ func (s *Service) Decide(ctx context.Context, r Request, cmd DecideCommand) (Ans
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := s.askApproval(ctx, r, approver, a, cmd.Verdict); err != nil {
+	policy, err := s.askApproval(ctx, r, approver, a, cmd.Verdict)
+	if err != nil {
 		return Answer{}, err
 	}
 	d := anuencia.ApprovalDecision{
-		ID: anuencia.EventID(s.o.NewID()), Approver: approver.ID, ApproverName: approver.DisplayName, Roles: approver.Roles,
+		ID: anuencia.EventID(s.o.NewID()), Approver: approver.ID, ApproverName: approver.DisplayName, Handle: approver.Handle, Roles: approver.Roles,
 		Verdict: cmd.Verdict, Reason: cmd.Reason, SubjectHash: cmd.SubjectHash, Channel: s.channelOf(r),
 		PrincipalID: r.Principal.ID, At: s.now(),
 	}
 	if d.SubjectHash == "" {
 		d.SubjectHash = a.SubjectHash // the hash shown with the approval that this person named
 	}
-	if err := s.decide(ctx, r, a.ID, d); err != nil {
+	if err := s.decide(ctx, r, a.ID, d, policy.Revision); err != nil {
 		return Answer{}, err
 	}
 	s.o.Watcher.Notify(a.ExecutionID, true)
@@ -101,27 +102,24 @@ func (s *Service) approvalByRef(ctx context.Context, ref string) (anuencia.Appro
 
 // askApproval lets policy say whether this person may decide this, now. A
 // failing engine denies.
-func (s *Service) askApproval(ctx context.Context, r Request, approver anuencia.Actor, a anuencia.Approval, v anuencia.Verdict) error {
+func (s *Service) askApproval(ctx context.Context, r Request, approver anuencia.Actor, a anuencia.Approval, v anuencia.Verdict) (anuencia.Decision, error) {
 	def, known := s.o.Catalog().Intent(a.Intent)
 	if !known {
 		def = anuencia.Intent{Name: a.Intent, Risk: a.Risk}
 	}
 	e, err := s.o.Store.Execution(ctx, a.ExecutionID)
 	if err != nil {
-		return err
+		return anuencia.Decision{}, err
 	}
-	d, err := s.o.Policy.Decide(ctx, PolicyInput{
-		Stage: anuencia.PolicyApproval, ExecutionID: e.ID, Intent: def, Agent: e.Agent, Actor: approver, Principal: r.Principal,
-		Channel: s.channelOf(r), Input: e.Input, Time: s.now(), Approval: &a, Verdict: v,
-	})
+	d, err := s.o.Policy.Decide(ctx, s.approvalQuestion(e, def, a, approver, r.Principal, s.channelOf(r), v))
 	if err != nil {
 		s.log(ctx, "policy gave no usable answer", err, slogExecution(e.ID))
-		return anuencia.Denied(anuencia.PolicyEngine).WithCause(err)
+		return d, anuencia.Denied(anuencia.PolicyEngine).WithCause(err)
 	}
 	if f := denial(d); f != nil {
-		return f
+		return d, f
 	}
-	return nil
+	return d, nil
 }
 
 // hidden asks policy whether an approver may see the result.
@@ -147,7 +145,7 @@ func (s *Service) hidden(ctx context.Context, r Request, reader anuencia.Actor, 
 // decide is the transaction: lock, read again, compare-and-set the approval and
 // its execution with their events, enqueue (core-data.md, Do 4). A late
 // decision commits the expiry and then is refused.
-func (s *Service) decide(ctx context.Context, r Request, id anuencia.ApprovalID, d anuencia.ApprovalDecision) error {
+func (s *Service) decide(ctx context.Context, r Request, id anuencia.ApprovalID, d anuencia.ApprovalDecision, revision string) error {
 	var refused error
 	ids := []anuencia.EventID{d.ID, anuencia.EventID(s.o.NewID())}
 	err := s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error {
@@ -169,6 +167,7 @@ func (s *Service) decide(ctx context.Context, r Request, id anuencia.ApprovalID,
 			if err != nil {
 				return err
 			}
+			e.PolicyRevision = revision // the rules that let this person decide
 			return s.putDecision(ctx, tx, r, next, e, d, ids)
 		case anuencia.DecisionExpired:
 			return s.putExpired(ctx, tx, next, e, d.At, ids)
@@ -197,7 +196,7 @@ func (s *Service) putDecision(ctx context.Context, tx Tx, r Request, a anuencia.
 		if _, _, err = tx.PutApproval(ctx, a, e, decided); err != nil {
 			return err
 		}
-		return tx.Enqueue(ctx, Job{Kind: JobResume, ID: e.ID.String()})
+		return tx.Enqueue(ctx, Job{Kind: JobResume, ID: e.ID.String() + "/" + a.ID.String()})
 	case anuencia.ApprovalRejected:
 		f := anuencia.NewFault(anuencia.CodeApprovalRejected, anuencia.ReasonRejected).WithDetails(anuencia.Details{RiskLevel: a.Risk})
 		if e, err = e.Fail(f, d.At); err != nil {

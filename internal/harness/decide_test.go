@@ -125,6 +125,48 @@ func TestAnApprovedRunThatIsResumedTooLateDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestExpiryIsCheckedWhereTheRunStarts: the questions before it may take long.
+func TestExpiryIsCheckedWhereTheRunStarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit(t, w.as("clerk"), "grant")
+	w.mustDecide(t, "finance", a, anuencia.Approve)
+	w.mustDecide(t, "head", a, anuencia.Approve)
+	w.runner.OnPlan = func() { w.clock.Advance(2 * time.Hour) }
+	w.work(t.Context())
+	e := w.execution(t, a.Execution.ID)
+	wantFault(t, e.Outcome.Fault, anuencia.CodeTimeout, anuencia.ReasonApprovalExpired, "")
+	if w.runner.Effects(e.ID) != 0 {
+		t.Fatal("ran after its approval was over")
+	}
+}
+
+// TestAnApproverWhoIsGoneDoesNotCount: suspended, or without the role, between
+// the decision and the run.
+func TestAnApproverWhoIsGoneDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*anuencia.Person){
+		"suspended":        func(p *anuencia.Person) { p.Suspended = true },
+		"without the role": func(p *anuencia.Person) { p.Roles = []string{"head"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.submit(t, w.as("clerk"), "grant")
+			w.mustDecide(t, "finance", a, anuencia.Approve)
+			p := w.dir.People["finance"]
+			change(&p)
+			w.dir.Set("finance", p)
+			w.mustDecide(t, "head", a, anuencia.Approve)
+			w.work(t.Context())
+			e := w.execution(t, a.Execution.ID)
+			if e.State != anuencia.StateWaiting || e.ApprovalID == a.Execution.ApprovalID || w.runner.Effects(e.ID) != 0 {
+				t.Fatalf("state %s, effects %d", e.State, w.runner.Effects(e.ID))
+			}
+		})
+	}
+}
+
 func TestAChangeBehindTheApproverAsksAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

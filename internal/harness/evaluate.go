@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
@@ -59,25 +60,66 @@ func denial(d anuencia.Decision) *anuencia.Fault {
 	return anuencia.NewFault(code, "").WithDetails(det)
 }
 
-// couldBeDecided says whether the people of the directory could satisfy the
-// requirement without those who ask (governance section 1, rule 8).
-func (s *Service) couldBeDecided(ctx context.Context, req anuencia.Requirement, excluded ...anuencia.PersonID) (bool, error) {
-	var people []anuencia.Person
-	asked := map[string]bool{}
-	for _, st := range req.Stages {
-		for _, role := range st.Roles {
-			if asked[role] {
+// decidable refuses an approval that nobody could decide: the people of the
+// directory, without those who ask, whom policy lets decide, must be able to
+// satisfy it together (governance section 1, rule 8). Directory away:
+// INTERNAL_ERROR/unavailable. Engine without an answer: a denial by "engine".
+func (s *Service) decidable(ctx context.Context, e anuencia.Execution, def anuencia.Intent, a anuencia.Approval) *anuencia.Fault {
+	var eligible []anuencia.Person
+	asked := map[anuencia.PersonID]bool{a.Requester: true, a.OnBehalfOf: true}
+	for _, role := range rolesOf(a.Requirement) {
+		holders, err := s.o.Directory.Holders(ctx, role)
+		if err != nil {
+			return anuencia.AsFault(err)
+		}
+		for _, p := range holders {
+			if asked[p.ID] {
 				continue
 			}
-			asked[role] = true
-			holders, err := s.o.Directory.Holders(ctx, role)
+			asked[p.ID] = true
+			d, err := s.o.Policy.Decide(ctx, s.approvalQuestion(e, def, a, anuencia.Actor{Person: p}, anuencia.Principal{}, firstChannel(a), anuencia.Approve))
 			if err != nil {
-				return false, err
+				return anuencia.Denied(anuencia.PolicyEngine).WithCause(err)
 			}
-			people = append(people, holders...)
+			if d.Allow {
+				eligible = append(eligible, p)
+			}
+			if a.Requirement.CouldBeFilledBy(eligible) {
+				return nil
+			}
 		}
 	}
-	return req.CouldBeFilledBy(people, excluded...), nil
+	return anuencia.Denied(anuencia.PolicyNoApprover).WithDetails(anuencia.Details{PolicyID: anuencia.PolicyNoApprover, RiskLevel: a.Risk})
+}
+
+func rolesOf(r anuencia.Requirement) []string {
+	var roles []string
+	for _, st := range r.Stages {
+		for _, role := range st.Roles {
+			if !slices.Contains(roles, role) {
+				roles = append(roles, role)
+			}
+		}
+	}
+	return roles
+}
+
+// firstChannel is one on which the approval may be decided.
+func firstChannel(a anuencia.Approval) anuencia.Channel {
+	if len(a.Requirement.Channels) > 0 {
+		return a.Requirement.Channels[0]
+	}
+	return anuencia.ChannelAPI
+}
+
+// approvalQuestion asks policy whether a person may decide.
+func (s *Service) approvalQuestion(e anuencia.Execution, def anuencia.Intent, a anuencia.Approval, who anuencia.Actor,
+	p anuencia.Principal, ch anuencia.Channel, v anuencia.Verdict,
+) PolicyInput {
+	return PolicyInput{
+		Stage: anuencia.PolicyApproval, ExecutionID: e.ID, Intent: def, Agent: e.Agent, Actor: who, Principal: p,
+		Channel: ch, Input: e.Input, Time: s.now(), Approval: &a, Verdict: v,
+	}
 }
 
 // newApproval asks for consent to exactly e's step.
@@ -97,9 +139,9 @@ func (s *Service) newApproval(e anuencia.Execution, d anuencia.Decision, now tim
 	}, nil
 }
 
-func approvalPayload(a anuencia.Approval) map[string]any {
+func (s *Service) approvalPayload(a anuencia.Approval) map[string]any {
 	return map[string]any{
-		"approval_id": a.ID.String(), "subject": raw(a.Subject), "subject_hash": a.SubjectHash,
+		"approval_id": a.ID.String(), "subject": s.withoutSecrets(a.Subject), "subject_hash": a.SubjectHash,
 		"risk_level": string(a.Risk), "reasons": append([]string{}, a.Reasons...),
 		"requirement": requirementPayload(a.Requirement), "expires_at": a.ExpiresAt.Format(time.RFC3339Nano),
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
+	"github.com/anuencia-harness/anuencia/internal/audit"
 )
 
 // event makes the audit event of something that happened to e. The ids of
@@ -42,7 +43,7 @@ func faultPayload(f *anuencia.Fault) map[string]any {
 	if len(d.Fields) > 0 {
 		fields := make([]map[string]any, len(d.Fields))
 		for i, fe := range d.Fields {
-			fields[i] = map[string]any{"path": fe.Path, "rule": fe.Rule}
+			fields[i] = map[string]any{"path": printable(fe.Path), "rule": fe.Rule}
 		}
 		p["fields"] = fields
 	}
@@ -114,9 +115,23 @@ func decisionPayload(d anuencia.Decision) map[string]any {
 	return p
 }
 
-func stepPayload(st anuencia.Step) map[string]any {
+// withoutSecrets puts canonical JSON text into a payload without what the
+// guard's rules take for a secret: an append-only row would keep it for ever.
+// What the guard cannot read is left out; its digest stands beside it.
+func (s *Service) withoutSecrets(text string) any {
+	if text == "" {
+		return nil
+	}
+	guarded, _, err := s.o.Guard.Inspect(text, nil)
+	if err != nil {
+		return nil
+	}
+	return raw(guarded)
+}
+
+func (s *Service) stepPayload(st anuencia.Step) map[string]any {
 	return map[string]any{
 		"step": st.Number, "agent": st.Agent, "tool": st.Tool, "tool_digest": st.ToolDigest,
-		"arguments": raw(st.Arguments), "effect": st.Effect, "risk_level": string(st.Risk),
+		"arguments": s.withoutSecrets(st.Arguments), "arguments_digest": audit.Digest(st.Arguments), "effect": st.Effect, "risk_level": string(st.Risk),
 	}
 }

@@ -98,6 +98,22 @@ func (m *machine) Cancel(t *rapid.T) {
 	}
 }
 
+// Rehire suspends an approver, or takes them back.
+func (m *machine) Rehire(t *rapid.T) {
+	who := rapid.SampledFrom([]string{"head", "finance", "both"}).Draw(t, "who")
+	p := m.w.dir.People[who]
+	p.Suspended = !p.Suspended
+	m.w.dir.Set(who, p)
+}
+
+// SlowPlan makes the questions before a run take longer than an approval lives.
+func (m *machine) SlowPlan(t *rapid.T) {
+	m.w.runner.OnPlan = nil
+	if rapid.Bool().Draw(t, "slow") {
+		m.w.runner.OnPlan = func() { m.w.clock.Advance(50 * time.Minute) }
+	}
+}
+
 func (m *machine) Work(t *rapid.T)  { m.w.work(t.Context()) }
 func (m *machine) Touch(*rapid.T)   { m.w.runner.Touch() }
 func (m *machine) Deny(*rapid.T)    { m.w.deny = !m.w.deny }
@@ -150,7 +166,7 @@ func (m *machine) Crash(t *rapid.T) {
 // Check holds after every action.
 func (m *machine) Check(t *rapid.T) {
 	for id, chain := range m.w.store.Streams() {
-		if err := audit.VerifyStream(id, chain, nil); err != nil {
+		if err := audit.VerifyStream(id, chain, nil, nil); err != nil {
 			t.Fatalf("chain: %v", err)
 		}
 	}
@@ -197,6 +213,15 @@ func (m *machine) checkConsent(t *rapid.T, e anuencia.Execution) {
 	}
 	if a.Status != anuencia.ApprovalApproved || !a.Satisfied() {
 		t.Fatalf("%s: effect with an approval that is %s", e.ID, a.Status)
+	}
+	chain, err := m.w.store.Stream(t.Context(), anuencia.StreamOf(e.ID))
+	if err != nil {
+		t.Fatalf("chain: %v", err)
+	}
+	for _, ev := range chain {
+		if ev.Type == anuencia.EventToolRequested && !ev.OccurredAt.Before(a.ExpiresAt) {
+			t.Fatalf("%s: started at %s, its approval was over at %s", e.ID, ev.OccurredAt, a.ExpiresAt)
+		}
 	}
 	_, hash, err := audit.Subject(e)
 	if err != nil || hash != a.SubjectHash {

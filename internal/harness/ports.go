@@ -66,7 +66,7 @@ type JobKind string
 
 // The jobs.
 const (
-	JobResume  JobKind = "resume"  // run an approved execution; ID is the execution's
+	JobResume  JobKind = "resume"  // run an approved execution; ID is the execution's, "/" and the approval's
 	JobExpire  JobKind = "expire"  // close an approval that is late; ID is the approval's
 	JobSweep   JobKind = "sweep"   // periodic: late approvals, approved without a job, ended leases
 	JobCleanup JobKind = "cleanup" // periodic: old idempotency keys

@@ -51,8 +51,11 @@ func (s *Service) visible(ctx context.Context, r Request, id anuencia.ExecutionI
 	if err != nil {
 		return c.actor, none, err
 	}
-	if audits || e.Actor.ID == c.actor.ID {
+	if e.Actor.ID == c.actor.ID {
 		return c.actor, e, nil
+	}
+	if audits {
+		return c.actor, e, s.recordAccess(ctx, r, map[string]any{"read": "execution", "execution_id": id.String()})
 	}
 	if r.Principal.Has(anuencia.ScopeDecide) && r.ActFor == "" {
 		approvals, err := s.o.Store.ApprovalsOf(ctx, id)
@@ -84,6 +87,16 @@ func (s *Service) List(ctx context.Context, r Request, f ExecutionFilter) ([]anu
 			return []anuencia.Execution{}, "", nil
 		}
 		f.Actor = c.actor.ID
+	}
+	if f.Actor.IsZero() || r.Principal.Has(anuencia.ScopeAudit) {
+		what := map[string]any{
+			"read": "executions", "state": string(f.State), "intent": f.Intent, "subject": f.Subject, "channel": string(f.Channel),
+			"risk": string(f.Risk), "code": string(f.Code), "from": timeText(f.From), "to": timeText(f.To), "before": f.Before,
+			"actor": idText(f.Actor.IsZero(), f.Actor.String()),
+		}
+		if err := s.recordAccess(ctx, r, what); err != nil {
+			return nil, "", err
+		}
 	}
 	return page(&f.Page, func() ([]anuencia.Execution, error) { return s.o.Store.Executions(ctx, f) },
 		func(e anuencia.Execution) string { return e.ID.String() })

@@ -96,7 +96,7 @@ func bigEndian(b []byte) uint32 {
 // caller hears instead: RATE_LIMIT_EXCEEDED in a flood before a credential is
 // known, INTERNAL_ERROR/unavailable when the audit cannot be written.
 func (s *Service) Refuse(ctx context.Context, r Request, f *anuencia.Fault, about map[string]any) error {
-	if r.Principal.ID.IsZero() {
+	if r.Principal.ID.IsZero() && f.Code != anuencia.CodeInternal {
 		if err := s.admitRefusal(ctx, r.Remote); err != nil {
 			return err
 		}
@@ -104,7 +104,12 @@ func (s *Service) Refuse(ctx context.Context, r Request, f *anuencia.Fault, abou
 	if f.Code == anuencia.CodeInternal {
 		s.log(ctx, "request failed", f, slogExecution(r.ID))
 	}
-	e := anuencia.Execution{ID: r.ID, PrincipalID: r.Principal.ID, Channel: s.channelOf(r), TraceID: r.TraceID}
+	e := anuencia.Execution{ID: r.ID, PrincipalID: r.Principal.ID, Channel: s.channelOf(r), TraceID: r.TraceID, PolicyRevision: s.o.Policy.Revision()}
+	if !r.Principal.Person.IsZero() {
+		if a, err := s.o.Directory.Resolve(ctx, r.Principal.Person); err == nil {
+			e.Actor.ID = a.ID // who tried; a directory that is away does not hinder the record
+		}
+	}
 	received := map[string]any{"principal": r.Principal.Name, "remote": r.Remote}
 	for k, v := range about {
 		received[k] = v
@@ -194,9 +199,9 @@ func (s *Service) systemEvent(t anuencia.EventType, payload map[string]any) anue
 	return ev
 }
 
-// RecordActivation records that a revision of the catalog or of the policies
-// came into force.
-func (s *Service) RecordActivation(ctx context.Context, t anuencia.EventType, revision string) error {
-	ev := s.systemEvent(t, map[string]any{"revision": revision})
+// RecordActivation records that a revision of a part (catalog, directory,
+// policies) came into force.
+func (s *Service) RecordActivation(ctx context.Context, t anuencia.EventType, part, revision string) error {
+	ev := s.systemEvent(t, map[string]any{"part": part, "revision": revision})
 	return s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error { return tx.RecordSystem(ctx, ev) })
 }

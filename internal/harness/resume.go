@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
@@ -27,15 +28,14 @@ func (s *Service) Resume(ctx context.Context, id anuencia.ExecutionID) error {
 // restart takes an approved execution, or a running one whose run died without
 // its effect, to a new run.
 func (s *Service) restart(ctx context.Context, e anuencia.Execution) error {
-	now := s.now()
 	var a anuencia.Approval
 	if !e.ApprovalID.IsZero() {
 		var err error
 		if a, err = s.o.Store.Approval(ctx, e.ApprovalID); err != nil {
 			return err
 		}
-		if f := consent(a, e, now); f != nil {
-			return s.failOpen(ctx, e, f)
+		if f := consent(a, e, s.now()); f != nil {
+			return s.failOpen(ctx, e, f, nil)
 		}
 	}
 	c := s.o.Catalog()
@@ -44,26 +44,66 @@ func (s *Service) restart(ctx context.Context, e anuencia.Execution) error {
 		return err
 	}
 	if f != nil {
-		return s.failOpen(ctx, e, f)
+		return s.failOpen(ctx, fresh, f, &d)
 	}
 	if f, err = s.planAgain(ctx, c, &fresh); err != nil || f != nil {
 		if err != nil {
 			return err
 		}
-		return s.failOpen(ctx, e, f)
+		return s.failOpen(ctx, fresh, f, &d)
 	}
 	if !e.ApprovalID.IsZero() || d.Risk.NeedsApproval() {
 		_, hash, err := audit.Subject(fresh)
 		if err != nil {
 			return anuencia.Internal("subject", err)
 		}
-		enough := a
-		enough.Requirement = d.Approval
-		if hash != a.SubjectHash || (d.Risk.NeedsApproval() && !enough.Satisfied()) {
+		stands, err := s.stillStands(ctx, c, fresh, a, d)
+		if err != nil {
+			return err
+		}
+		if hash != a.SubjectHash || !stands {
 			return s.supersede(ctx, fresh, a, d)
 		}
 	}
 	return s.start(ctx, fresh, d)
+}
+
+// stillStands asks directory and policy again about every person who approved:
+// those who are gone, or may not decide any more, do not count (governance
+// section 1, rules 1 and 3). The rest must satisfy what policy asks now, or
+// asked then where it asks nothing now. An error is no answer.
+func (s *Service) stillStands(ctx context.Context, c Catalog, e anuencia.Execution, a anuencia.Approval, d anuencia.Decision) (bool, error) {
+	def, known := c.Intent(e.Intent)
+	if !known || a.ID.IsZero() {
+		return false, nil
+	}
+	now := a
+	now.Decisions = nil
+	if d.Risk.NeedsApproval() {
+		now.Requirement = d.Approval
+	}
+	for _, dec := range a.Decisions {
+		who, err := s.o.Directory.ResolveFresh(ctx, dec.Handle)
+		if err != nil {
+			if anuencia.AsFault(err).Code == anuencia.CodeIdentityNotFound {
+				continue
+			}
+			return false, err
+		}
+		if who.ID != dec.Approver {
+			continue
+		}
+		p := anuencia.Principal{ID: dec.PrincipalID, Person: dec.Handle, Scopes: []anuencia.Scope{anuencia.ScopeDecide}, Channels: []anuencia.Channel{dec.Channel}}
+		answer, err := s.o.Policy.Decide(ctx, s.approvalQuestion(e, def, a, who, p, dec.Channel, dec.Verdict))
+		if err != nil {
+			return false, fmt.Errorf("policy: %w", err)
+		}
+		if answer.Allow {
+			dec.Roles = who.Roles
+			now.Decisions = append(now.Decisions, dec)
+		}
+	}
+	return now.Satisfied(), nil
 }
 
 // consent says whether the decisions on record still permit: the stored subject
@@ -98,11 +138,19 @@ func (s *Service) reconsider(ctx context.Context, c Catalog, e anuencia.Executio
 		return e, none, anuencia.NewFault(anuencia.CodeIdentityNotFound, anuencia.ReasonActor), nil
 	}
 	e.Actor = actor
+	if !e.Behalf.IsZero() {
+		if _, err := s.o.Directory.ResolveFresh(ctx, e.Behalf); err != nil {
+			if f := anuencia.AsFault(err); f.Code == anuencia.CodeIdentityNotFound {
+				return e, none, f, nil
+			}
+			return e, none, nil, err
+		}
+	}
 	def, known := c.Intent(e.Intent)
 	if !known {
 		return e, none, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonUnknownIntent), nil
 	}
-	d, err := s.ask(ctx, c, e, def, anuencia.Principal{ID: e.PrincipalID})
+	d, err := s.ask(ctx, c, e, def, e.Principal)
 	if err != nil {
 		return e, none, nil, err
 	}
@@ -131,22 +179,32 @@ func (s *Service) planAgain(ctx context.Context, c Catalog, e *anuencia.Executio
 // start commits approved -> running with tool.requested, the lease and the
 // attempt, and runs.
 func (s *Service) start(ctx context.Context, fresh anuencia.Execution, d anuencia.Decision) error {
-	now := s.now()
 	lease := fresh.Timeout + s.o.Grace
 	from := fresh.State
 	events := []anuencia.AuditEvent{
 		s.event(fresh, anuencia.EventPolicyEvaluated, decisionPayload(d)),
 		s.event(fresh, anuencia.EventResumed, map[string]any{"from": string(from)}),
 		s.event(fresh, anuencia.EventAgentStarted, map[string]any{"agent": fresh.Step.Agent, "attempt": fresh.Attempt + 1}),
-		s.event(fresh, anuencia.EventToolRequested, stepPayload(fresh.Step)),
+		s.event(fresh, anuencia.EventToolRequested, s.stepPayload(fresh.Step)),
 	}
 	var kept anuencia.Execution
+	var late *anuencia.Fault
 	started := false
+	if !s.begin() {
+		return errStopping
+	}
+	defer s.running.Done()
+	now := s.now() // after the questions, which may have taken long: expiry is checked where it starts
 	err := s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error {
-		started = false
+		started, late = false, nil
 		current, err := s.lockOpen(ctx, tx, fresh)
 		if err != nil || current == nil {
 			return err
+		}
+		if !fresh.ApprovalID.IsZero() {
+			if late = consent(*current, fresh, now); late != nil {
+				return nil
+			}
 		}
 		next := fresh
 		if from == anuencia.StateApproved {
@@ -163,11 +221,12 @@ func (s *Service) start(ctx context.Context, fresh anuencia.Execution, d anuenci
 		started = true
 		return nil
 	})
+	if late != nil {
+		return s.failOpen(ctx, fresh, late, nil)
+	}
 	if err != nil || !started {
 		return err
 	}
-	s.running.Add(1)
-	defer s.running.Done()
 	_, err = s.execute(context.WithoutCancel(ctx), kept, d.Mask)
 	return err
 }
@@ -196,9 +255,14 @@ func (s *Service) lockOpen(ctx context.Context, tx Tx, e anuencia.Execution) (*a
 }
 
 // failOpen ends an approved or dead execution that may not run any more.
-func (s *Service) failOpen(ctx context.Context, e anuencia.Execution, f *anuencia.Fault) error {
+func (s *Service) failOpen(ctx context.Context, e anuencia.Execution, f *anuencia.Fault, d *anuencia.Decision) error {
 	now := s.now()
-	ev := s.failed(e, f)
+	f = final(f)
+	var events []anuencia.AuditEvent
+	if d != nil && d.Revision != "" {
+		events = append(events, s.event(e, anuencia.EventPolicyEvaluated, decisionPayload(*d)))
+	}
+	events = append(events, s.failed(e, f))
 	if f.Code == anuencia.CodeInternal {
 		s.log(ctx, "an approved execution cannot run", f, slogExecution(e.ID))
 	}
@@ -214,7 +278,8 @@ func (s *Service) failOpen(ctx context.Context, e anuencia.Execution, f *anuenci
 		if err != nil {
 			return anuencia.Internal("fail", err)
 		}
-		_, err = tx.PutExecution(ctx, next, ev)
+		next.PolicyRevision = e.PolicyRevision
+		_, err = tx.PutExecution(ctx, next, events[0], events[1:]...)
 		return err
 	})
 	if err == nil {
@@ -247,7 +312,7 @@ func (s *Service) supersedeRunning(ctx context.Context, e anuencia.Execution) (a
 		return e, err
 	}
 	if f != nil {
-		return e, s.failOpen(ctx, e, f)
+		return e, s.failOpen(ctx, fresh, f, &d)
 	}
 	if err := s.supersede(ctx, fresh, a, d); err != nil {
 		return e, err
@@ -261,25 +326,29 @@ func (s *Service) supersede(ctx context.Context, fresh anuencia.Execution, old a
 	if !d.Risk.NeedsApproval() {
 		d.Risk, d.Approval = old.Risk, old.Requirement // what once needed consent asks for it again
 	}
-	possible, err := s.couldBeDecided(ctx, d.Approval, fresh.Actor.ID, fresh.OnBehalfOf)
-	if err != nil {
-		return err
-	}
-	if !possible {
-		return s.failOpen(ctx, fresh, anuencia.Denied(anuencia.PolicyNoApprover))
-	}
 	now := s.now()
 	next, err := s.newApproval(fresh, d, now)
 	if err != nil {
 		return err
 	}
+	def, known := s.o.Catalog().Intent(fresh.Intent)
+	if !known {
+		return s.failOpen(ctx, fresh, anuencia.NewFault(anuencia.CodeValidation, anuencia.ReasonUnknownIntent), &d)
+	}
+	if f := s.decidable(ctx, fresh, def, next); f != nil {
+		if f.Code == anuencia.CodeInternal || f.Details.PolicyID == anuencia.PolicyEngine {
+			return f // no answer: the job is tried again
+		}
+		return s.failOpen(ctx, fresh, f, &d)
+	}
 	if next.ShortCode, err = s.shortCode(); err != nil {
 		return err // one that is taken is a conflict, and the job is tried again
 	}
+	judged := s.event(fresh, anuencia.EventPolicyEvaluated, decisionPayload(d))
 	closing := s.event(fresh, anuencia.EventApprovalSuperseded, map[string]any{
 		"approval_id": old.ID.String(), "by": next.ID.String(), "old_hash": old.SubjectHash, "new_hash": next.SubjectHash,
 	})
-	asking := s.event(fresh, anuencia.EventApprovalRequested, approvalPayload(next))
+	asking := s.event(fresh, anuencia.EventApprovalRequested, s.approvalPayload(next))
 	err = s.o.Store.Atomically(ctx, func(ctx context.Context, tx Tx) error {
 		current, err := s.lockOpen(ctx, tx, fresh)
 		if err != nil || current == nil {
@@ -295,7 +364,7 @@ func (s *Service) supersede(ctx context.Context, fresh anuencia.Execution, old a
 			if err != nil {
 				return anuencia.Internal("supersede", err)
 			}
-			if _, e, err = tx.PutApproval(ctx, closed, e, closing); err != nil {
+			if _, e, err = tx.PutApproval(ctx, closed, e, judged, closing); err != nil {
 				return err
 			}
 		}

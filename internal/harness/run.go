@@ -20,7 +20,11 @@ func (s *Service) runAndWait(ctx context.Context, e anuencia.Execution, mask []s
 		err error
 	}
 	done := make(chan end, 1)
-	s.running.Add(1)
+	a := Answer{Execution: e, Submitted: true, Ran: true, Brief: isBrief}
+	if !s.begin() {
+		a.Unfinished = true // committed, not started: found at the next start
+		return a, nil
+	}
 	go func() {
 		defer s.running.Done()
 		last, err := s.execute(context.WithoutCancel(ctx), e, mask)
@@ -28,11 +32,13 @@ func (s *Service) runAndWait(ctx context.Context, e anuencia.Execution, mask []s
 	}()
 	limit, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	a := Answer{Execution: e, Submitted: true, Ran: true, Brief: isBrief}
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return Answer{}, r.err
+			// It is on record as running, and how it ended is not known here: no other
+			// status may be told. The sweep settles it.
+			a.Unfinished = true
+			return a, nil
 		}
 		a = answer(r.e, isBrief)
 		a.Submitted, a.Ran = true, true
@@ -92,6 +98,7 @@ func (s *Service) ended(ctx context.Context, e anuencia.Execution, f *anuencia.F
 			return s.complete(ctx, e, res, mask)
 		}
 	}
+	f = final(f)
 	if f.Code == anuencia.CodeInternal {
 		s.log(ctx, "tool failed", f, slogExecution(e.ID))
 	}
@@ -104,6 +111,15 @@ func (s *Service) ended(ctx context.Context, e anuencia.Execution, f *anuencia.F
 		return s.finish(ctx, e, func(e anuencia.Execution) (anuencia.Execution, error) { return e.Cancel(f, now) }, nil, toolFailed, last)
 	}
 	return s.finish(ctx, e, func(e anuencia.Execution) (anuencia.Execution, error) { return e.Fail(f, now) }, nil, toolFailed, s.failed(e, f))
+}
+
+// final is the fault that an execution ends with: "come again" is said only of
+// what was not taken in.
+func final(f *anuencia.Fault) *anuencia.Fault {
+	if f.Code != anuencia.CodeInternal || f.Reason != anuencia.ReasonUnavailable {
+		return f
+	}
+	return anuencia.NewFault(anuencia.CodeInternal, "").WithDetails(f.Details).WithCause(f)
 }
 
 func mergePayload(a, b map[string]any) map[string]any {
@@ -136,12 +152,12 @@ func (s *Service) complete(ctx context.Context, e anuencia.Execution, res StepRe
 		f := anuencia.Internal("guard", err)
 		s.log(ctx, "guard failed", f, slogExecution(e.ID))
 		now := s.now()
-		done := s.event(e, anuencia.EventToolCompleted, toolCompleted(e, res))
+		done := s.event(e, anuencia.EventToolCompleted, toolCompleted(e, res, ""))
 		return s.finish(ctx, e, func(e anuencia.Execution) (anuencia.Execution, error) { return e.Fail(f, now) }, nil, done, s.failed(e, f))
 	}
 	out := anuencia.Outcome{Result: guarded, Sources: res.Sources, Warnings: append(e.Outcome.Warnings[:len(e.Outcome.Warnings):len(e.Outcome.Warnings)], res.Warnings...)}
 	now := s.now()
-	events := []anuencia.AuditEvent{s.event(e, anuencia.EventToolCompleted, toolCompleted(e, res))}
+	events := []anuencia.AuditEvent{s.event(e, anuencia.EventToolCompleted, toolCompleted(e, res, guarded))}
 	if len(cut) > 0 {
 		rules := make([]map[string]any, len(cut))
 		for i, c := range cut {
@@ -159,7 +175,9 @@ func (s *Service) complete(ctx context.Context, e anuencia.Execution, res StepRe
 	return s.finish(ctx, e, func(e anuencia.Execution) (anuencia.Execution, error) { return e.Complete(out, now) }, res.Artifacts, events...)
 }
 
-func toolCompleted(e anuencia.Execution, res StepResult) map[string]any {
+// toolCompleted tells the outcome. What an effect did is evidence, as the guard
+// let it through; what was only read is named by its hash.
+func toolCompleted(e anuencia.Execution, res StepResult, guarded string) map[string]any {
 	sources := make([]map[string]any, len(res.Sources))
 	for i, src := range res.Sources {
 		sources[i] = map[string]any{"type": src.Type, "id": src.ID, "ref": src.Ref, "hash": src.Hash}
@@ -168,7 +186,7 @@ func toolCompleted(e anuencia.Execution, res StepResult) map[string]any {
 		"tool": e.Step.Tool, "step": e.Step.Number, "result_digest": audit.Digest(res.Result), "sources": sources,
 	}
 	if e.Step.Effect {
-		p["result"] = raw(res.Result) // what an effect did is evidence; what was only read is named by its hash
+		p["result"] = raw(guarded)
 	}
 	return p
 }

@@ -116,13 +116,27 @@ func (s *Service) Ready(ctx context.Context) map[string]error {
 	if err := s.o.Store.Ping(ctx); err != nil {
 		bad["database"] = err
 	}
-	s.mu.Lock()
-	stopping := s.stopping
-	s.mu.Unlock()
-	if stopping {
+	if s.isStopping() {
 		bad["server"] = errStopping
 	}
 	return bad
+}
+
+func (s *Service) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+// begin counts a run in, unless the service is stopping.
+func (s *Service) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return false
+	}
+	s.running.Add(1)
+	return true
 }
 
 var errStopping = errors.New("the server is stopping")

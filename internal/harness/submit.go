@@ -26,6 +26,9 @@ func (s *Service) Submit(ctx context.Context, r Request, sub Submission) (Answer
 	if err := s.need(r, anuencia.ScopeSubmit); err != nil {
 		return Answer{}, err
 	}
+	if s.isStopping() {
+		return Answer{}, anuencia.Unavailable("submit", errStopping)
+	}
 	form, err := formOf(r, sub)
 	if err != nil {
 		return Answer{}, err
@@ -168,12 +171,12 @@ func (s *Service) newIntake(r Request, sub Submission, f form, c caller) *intake
 	in := &intake{s: s, r: r, sub: sub, form: f, who: c, catalog: s.o.Catalog()}
 	in.e = anuencia.Execution{
 		ID: r.ID, Intent: sub.Intent, Input: f.input, Metadata: f.metadata, Channel: s.channelOf(r), Actor: c.actor,
-		PrincipalID: r.Principal.ID, OnBehalfOf: c.behalf, TraceID: r.TraceID, Timeout: defaultTimeout,
+		Principal: r.Principal, PrincipalID: r.Principal.ID, OnBehalfOf: c.behalf, Behalf: c.behalfHandle, TraceID: r.TraceID, Timeout: defaultTimeout,
 		PolicyRevision: s.o.Policy.Revision(), CreatedAt: now, UpdatedAt: now,
 	}
 	received := s.event(in.e, anuencia.EventReceived, map[string]any{
-		"intent": sub.Intent, "input": raw(f.input), "metadata": raw(f.metadata), "principal": r.Principal.Name,
-		"route": sub.Route, "catalog_revision": in.catalog.Revision(),
+		"intent": sub.Intent, "input": s.withoutSecrets(f.input), "input_digest": audit.Digest(f.input),
+		"metadata": s.withoutSecrets(f.metadata), "principal": r.Principal.Name, "route": sub.Route, "catalog_revision": in.catalog.Revision(),
 	})
 	in.e.AuditRef = received.ID
 	identity := map[string]any{
@@ -262,19 +265,8 @@ func (in *intake) plan(ctx context.Context, def anuencia.Intent, d anuencia.Deci
 	if !d.Risk.NeedsApproval() {
 		if in.e, in.err = in.e.Start(now, in.e.Timeout+s.o.Grace); in.err == nil {
 			in.add(anuencia.EventAgentStarted, map[string]any{"agent": step.Agent, "attempt": in.e.Attempt})
-			in.add(anuencia.EventToolRequested, stepPayload(step))
+			in.add(anuencia.EventToolRequested, s.stepPayload(step))
 		}
-		return
-	}
-	possible, err := s.couldBeDecided(ctx, d.Approval, in.e.Actor.ID, in.e.OnBehalfOf)
-	if err != nil {
-		in.err = err
-		return
-	}
-	if !possible {
-		in.fail(anuencia.Denied(anuencia.PolicyNoApprover).WithDetails(anuencia.Details{
-			PolicyID: anuencia.PolicyNoApprover, RiskLevel: d.Risk,
-		}))
 		return
 	}
 	a, err := s.newApproval(in.e, d, now)
@@ -282,9 +274,13 @@ func (in *intake) plan(ctx context.Context, def anuencia.Intent, d anuencia.Deci
 		in.err = err
 		return
 	}
+	if f := s.decidable(ctx, in.e, def, a); f != nil {
+		in.fail(f)
+		return
+	}
 	if in.e, in.err = in.e.Wait(a.ID, now); in.err == nil {
 		in.approval = &a
-		in.add(anuencia.EventApprovalRequested, approvalPayload(a))
+		in.add(anuencia.EventApprovalRequested, s.approvalPayload(a))
 	}
 }
 

@@ -3,6 +3,7 @@ package harness_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -88,7 +89,7 @@ func TestRefusalsBeforeAnExecutionBindNothing(t *testing.T) {
 		},
 		"acts for another role": {func(_ *world, r *harness.Request, _ *harness.Submission) {
 			r.ActFor, r.Principal.ActFor = "head", []string{"student"}
-		}, anuencia.CodePolicyDenied, "", anuencia.PolicyActFor},
+		}, anuencia.CodeIdentityNotFound, anuencia.ReasonActor, ""},
 		"directory away": {
 			func(w *world, _ *harness.Request, _ *harness.Submission) { w.dir.SetDown(errors.New("no route")) },
 			anuencia.CodeInternal, anuencia.ReasonUnavailable, "",
@@ -169,14 +170,59 @@ func TestARunThatOutlivesTheWaitIsToldAsUnfinished(t *testing.T) {
 	w := newWorld(t)
 	w.runner.Lose("before")
 	w.runner.SetLookDown(true)
-	r := w.as("student")
-	_, err := w.svc.Submit(t.Context(), r, harness.Submission{Intent: "read", Input: []byte(`{}`), Route: "test"})
-	if err == nil {
-		// The wait of one millisecond was over first: the run is still on record.
-		if e := w.execution(t, r.ID); e.State != anuencia.StateRunning {
-			t.Fatalf("state %s", e.State)
-		}
-		return
+	a := w.submit(t, w.as("student"), "read")
+	if e := w.execution(t, a.Execution.ID); !a.Unfinished || e.State != anuencia.StateRunning {
+		t.Fatalf("state %s, answer %+v", e.State, a)
 	}
-	wantFault(t, err, anuencia.CodeInternal, anuencia.ReasonUnavailable, "")
+}
+
+// TestAnOutcomeThatCannotBeCommittedIsNoFailure: the effect happened, so nobody
+// is told that it failed; the sweep settles it, and the mask still holds.
+func TestAnOutcomeThatCannotBeCommittedIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mask = []string{"/done"}
+	w.runner.OnRun = func() { w.store.FailBefore(1) }
+	a := w.submit(t, w.as("student"), "read", "key")
+	w.runner.OnRun = nil
+	if !a.Unfinished || w.runner.Effects(a.Execution.ID) != 1 {
+		t.Fatalf("answer %+v", a)
+	}
+	if err := w.svc.SweepOrphans(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := w.execution(t, a.Execution.ID)
+	if e.State != anuencia.StateCompleted || w.runner.Effects(e.ID) != 1 || e.Outcome.Result != `{"masked":"/done"}` {
+		t.Fatalf("state %s, result %s", e.State, e.Outcome.Result)
+	}
+}
+
+// TestComeAgainIsOnlySaidOfWhatWasNotTakenIn: a tool whose source is away ends a
+// committed execution as an ordinary failure.
+func TestComeAgainIsOnlySaidOfWhatWasNotTakenIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runner.Effect = false
+	w.runner.Err = anuencia.Unavailable("source", errors.New("no route"))
+	a := w.submit(t, w.as("student"), "read", "key")
+	wantFault(t, a.Execution.Outcome.Fault, anuencia.CodeInternal, "", "")
+}
+
+func TestSecretsDoNotReachTheAudit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := harness.Submission{Intent: "grant", Input: []byte(`{"subject":"s1","note":"hunter2"}`), Metadata: []byte(`{"pw":"hunter2"}`), Route: "test"}
+	r := w.as("clerk")
+	if _, err := w.svc.Submit(t.Context(), r, s); err != nil {
+		t.Fatal(err)
+	}
+	chain, err := w.store.Stream(t.Context(), anuencia.StreamOf(r.ID))
+	if err != nil || len(chain) == 0 {
+		t.Fatal(err)
+	}
+	for _, e := range chain {
+		if strings.Contains(e.PayloadText, "hunter2") {
+			t.Errorf("%s keeps a secret for ever: %s", e.Type, e.PayloadText)
+		}
+	}
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/anuencia-harness/anuencia/internal/anuencia"
 )
 
 const (
-	sweepBatch   = 100
+	sweepBatch   = 1000
 	keptKeysFor  = 48 * time.Hour // contracts section 1 asks for 24 h at least
 	orphanMargin = 24 * time.Hour
 )
@@ -19,7 +20,8 @@ const (
 func (s *Service) Work(ctx context.Context, job Job) error {
 	switch job.Kind {
 	case JobResume:
-		id, err := anuencia.ParseID[anuencia.ExecutionID](job.ID)
+		text, _, _ := strings.Cut(job.ID, "/")
+		id, err := anuencia.ParseID[anuencia.ExecutionID](text)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", job.Kind, err)
 		}
@@ -107,10 +109,32 @@ func (s *Service) recover(ctx context.Context, e anuencia.Execution) error {
 	case err != nil:
 		return err
 	case happened:
-		_, err = s.complete(ctx, e, res, nil)
+		mask, err := s.maskOf(ctx, e)
+		if err != nil {
+			return err // unmasked nothing leaves: the next sweep asks again
+		}
+		_, err = s.complete(ctx, e, res, mask)
 		return err
 	case e.Attempt >= s.o.MaxAttempts:
-		return s.failOpen(ctx, e, anuencia.Internal("recover", errors.New("the run died at every attempt")))
+		return s.failOpen(ctx, e, anuencia.Internal("recover", errors.New("the run died at every attempt")), nil)
 	}
 	return s.restart(ctx, e)
+}
+
+// maskOf asks policy again what may be seen of a result whose run died. A
+// result that policy would not allow now is hidden whole.
+func (s *Service) maskOf(ctx context.Context, e anuencia.Execution) ([]string, error) {
+	c := s.o.Catalog()
+	def, known := c.Intent(e.Intent)
+	if !known {
+		return []string{""}, nil
+	}
+	d, err := s.ask(ctx, c, e, def, e.Principal)
+	if err != nil {
+		return nil, err
+	}
+	if !d.Allow {
+		return []string{""}, nil
+	}
+	return d.Mask, nil
 }

@@ -25,6 +25,7 @@ type world struct {
 	runner *anuenciatest.LedgerRunner
 	deny   bool
 	engine error
+	mask   []string
 	req    anuencia.Requirement
 	// sameCodes makes so many of the next random values equal.
 	sameCodes int
@@ -58,7 +59,7 @@ func newWorld(t fataler) *world {
 	}}
 	svc, err := harness.New(harness.Options{
 		Store: w.store, Directory: w.dir, Policy: anuenciatest.PolicyFunc(w.policy), Limiter: anuenciatest.NoLimits{},
-		Catalog: func() harness.Catalog { return cat }, Runner: w.runner, Guard: anuenciatest.OpenGuard{},
+		Catalog: func() harness.Catalog { return cat }, Runner: w.runner, Guard: anuenciatest.PlainGuard{},
 		Watcher: harness.NewLocalWatcher(), Log: slog.New(slog.DiscardHandler), Now: w.clock.Now,
 		NewID:  func() uuid.UUID { return uuid.Must(uuid.NewV7()) },
 		Random: w.random,
@@ -87,7 +88,7 @@ func (w *world) policy(_ context.Context, in harness.PolicyInput) (anuencia.Deci
 	if w.deny {
 		return anuencia.Decision{PolicyID: "told.to"}, nil
 	}
-	return anuencia.Decision{Allow: true, Risk: in.Intent.Risk, Approval: w.req, Revision: "test"}, nil
+	return anuencia.Decision{Allow: true, Risk: in.Intent.Risk, Approval: w.req, Mask: w.mask, Revision: "test"}, nil
 }
 
 func (w *world) as(name string, scopes ...anuencia.Scope) harness.Request {

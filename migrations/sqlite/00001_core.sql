@@ -117,6 +117,7 @@ create table approval_decisions (
     position      integer not null,
     approver      text not null,
     approver_name text not null,
+    handle        text not null,
     roles         text not null,
     verdict       text not null,
     reason        text not null,

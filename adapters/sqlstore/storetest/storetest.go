@@ -194,7 +194,7 @@ func verifyStream(t *testing.T, s *sqlstore.Store, id anuencia.StreamID, head *a
 	t.Helper()
 	rows, err := s.Stream(t.Context(), id)
 	must(t, err)
-	if err := audit.VerifyStream(id, rows, head); err != nil {
+	if err := audit.VerifyStream(id, rows, head, nil); err != nil {
 		t.Error(err)
 	}
 }
