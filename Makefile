@@ -21,7 +21,7 @@ build: ## build bin/anuencia, static and stripped
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/anuencia ./cmd/anuencia
 
 test: ## run every test, with what they need (PostgreSQL) found, or installed
-	.ci/services $(GO) test -race -timeout 18m ./...
+	ANUENCIA_TEST_RACE=1 .ci/services $(GO) test -race -timeout 18m ./...
 
 policy-test: ## run the Rego tests with their coverage
 	$(GO) run ./cmd/anuencia policy test

@@ -187,6 +187,7 @@ func TestTokensByAPIAndCLI(t *testing.T) {
 		s.want(s.call("admin", http.MethodPost, "/api/v1/admin/tokens", strings.Replace(body, `"submit"`, `"decide"`, 1)), 403)
 		s.want(s.call("approver", http.MethodPost, "/api/v1/admin/tokens", body), 403)
 		s.want(s.submit("", "consulta.matricula", `{}`), 401)
+		s.want(s.submit("uhp", "consulta.matricula", `{"estudiante_id":"2023-114"}`), 401)
 	})
 }
 

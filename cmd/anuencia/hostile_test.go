@@ -57,6 +57,7 @@ func TestBadInput(t *testing.T) {
 			"unknown intent": {`{"intent":"nada.de.nada","input":{}}`, 422},
 			"schema":         {`{"intent":"consulta.matricula","input":{"estudiante_id":"x"}}`, 422},
 			"unknown input":  {`{"intent":"consulta.matricula","input":{"estudiante_id":"2023-114","x":1}}`, 422},
+			"nul in a name":  {`{"intent":"documento.buscar","input":{"consulta":"beca","a\u0000":1}}`, 422},
 			"nul":            {`{"intent":"documento.buscar","input":{"consulta":"a\u0000b"}}`, 422},
 			"inexact":        {`{"intent":"documento.buscar","input":{"consulta":"beca","n":9007199254740993}}`, 422},
 			"overflow":       {`{"intent":"documento.buscar","input":{"consulta":"beca","n":1e999}}`, 422},
@@ -113,7 +114,7 @@ func TestRawRequests(t *testing.T) {
 	}{
 		"two credentials": {"GET /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.tokens["requester"] + "\r\nAuthorization: Bearer y\r\nConnection: close\r\n\r\n", []int{401}},
 		"dots in path":    {"GET /api/v1/../v1/executions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", []int{401, 404}},
-		"half a body":     {"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\nConnection: close\r\n\r\n{", []int{0, 400, 401}},
+		"half a body":     {"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.tokens["requester"] + "\r\nContent-Type: application/json\r\nContent-Length: 50\r\nConnection: close\r\n\r\n{", []int{400}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -129,6 +129,7 @@ func TestStopLetsRequestsEnd(t *testing.T) {
 			})
 		}
 		eventually(s.t, "load runs", func() bool { return answers.Load() > 40 })
+		s.verify() // chains that grow meanwhile are no defect
 		if err := s.stop(syscall.SIGTERM); err != nil {
 			s.t.Fatalf("did not end well: %v", err)
 		}
@@ -201,6 +202,77 @@ func TestKilledUnderLoad(t *testing.T) {
 	})
 }
 
+// TestTamperingIsFound wipes and cuts evidence behind the server's back; the
+// owner of a SQLite file can drop its triggers.
+func TestTamperingIsFound(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"payload wiped":   "update audit_events set payload = null, salt = null where event_type = 'approval.decided'",
+		"payload changed": "update audit_events set payload = replace(payload, 'approve', 'reject') where event_type = 'approval.decided'",
+		"row deleted":     "delete from audit_events where event_type = 'approval.decided'",
+		"tail cut":        "delete from audit_events where event_type = 'execution.completed'",
+		"time changed":    "update audit_events set occurred_at = occurred_at + 1 where event_type = 'approval.decided'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, t.TempDir())
+			r := s.want(s.submit("clerk", "nota.modificar", nota), 202)
+			s.want(s.decide("approver", "aprobar", r.str("approval_id"), "sí"), 200, "status", "completed")
+			if err := s.stop(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			s.verify()
+			db, err := sql.Open("sqlite", filepath.Join(s.dir, "anuencia.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.ExecContext(t.Context(), statement); err == nil {
+				t.Error("the triggers let it through")
+			}
+			dropTriggers(t, db)
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			out, err := s.run("audit", "verify", "--data", s.dir)
+			if err == nil || !strings.Contains(out, "DOES NOT VERIFY") || !strings.Contains(out, r.str("execution_id")) {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func dropTriggers(t *testing.T, db *sql.DB) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "select name from sqlite_master where type = 'trigger'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if _, err := db.ExecContext(t.Context(), "drop trigger "+n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // ids lists the executions of beca.asignar in the states given.
 func (s *server) ids(states ...string) []string {
 	s.t.Helper()
@@ -244,7 +316,7 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 	}
 	exec(fmt.Sprintf(`alter database %q allow_connections false`, name))
 	exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '` + name + `'`)
-	for range 3 {
+	for range 15 { // more than a stranger may: a database that is away is no flood
 		r := s.submit("clerk", "consulta.matricula", `{"estudiante_id":"2023-114"}`)
 		s.standardError(r, "database away", 503, "INTERNAL_ERROR")
 		if r.header.Get("Retry-After") == "" || fmt.Sprint(r.at("error", "details")) != "map[]" {

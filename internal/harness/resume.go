@@ -202,9 +202,10 @@ func (s *Service) start(ctx context.Context, fresh anuencia.Execution, d anuenci
 			return err
 		}
 		if !fresh.ApprovalID.IsZero() {
-			if late = consent(*current, fresh, now); late != nil {
-				return nil
-			}
+			late = consent(*current, fresh, now)
+		}
+		if late != nil {
+			return nil //nolint:nilerr // late is returned to below, once the lock is free
 		}
 		next := fresh
 		if from == anuencia.StateApproved {
