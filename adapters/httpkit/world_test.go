@@ -104,7 +104,7 @@ type world struct {
 
 // newWorld has POST /api/v1/things (a body), GET /api/v1/things (a list), GET
 // /api/v1/things/:id (what op does) and GET /open.
-func newWorld(t *testing.T, op httpkit.Handler, change ...func(*httpkit.Options)) *world {
+func newWorld(t testing.TB, op httpkit.Handler, change ...func(*httpkit.Options)) *world {
 	t.Helper()
 	words, err := catalog.Load(embedded.FS, catalog.Options{Demo: true})
 	if err != nil {
