@@ -61,11 +61,11 @@ type (
 		Summary     string          `yaml:"summary"`
 		Description string          `yaml:"description"`
 		Tags        []string        `yaml:"tags"`
-		Scope       string          `yaml:"x-scope"` //nolint:tagliatelle // OpenAPI's own spelling
+		Scope       string          `yaml:"x-scope"`
 		Parameters  []specReference `yaml:"parameters"`
 		Body        struct {
 			Content specContent `yaml:"content"`
-		} `yaml:"requestBody"` //nolint:tagliatelle // OpenAPI's own spelling
+		} `yaml:"requestBody"`
 		Responses map[string]specResponse `yaml:"responses"`
 	}
 	specReference struct {
@@ -94,7 +94,7 @@ type (
 		Enum        []string     `yaml:"enum"`
 		Required    []string     `yaml:"required"`
 		Items       *specSchema  `yaml:"items"`
-		OneOf       []specSchema `yaml:"oneOf"` //nolint:tagliatelle // OpenAPI's own spelling
+		OneOf       []specSchema `yaml:"oneOf"`
 		Properties  specMembers  `yaml:"properties"`
 	}
 	specMembers []specMember
