@@ -104,11 +104,11 @@ type world struct {
 
 // newWorld has POST /api/v1/things (a body), GET /api/v1/things (a list), GET
 // /api/v1/things/:id (what op does) and GET /open.
-func newWorld(t *testing.T, op httpkit.Handler, change ...func(*httpkit.Options)) *world {
-	t.Helper()
+func newWorld(tb testing.TB, op httpkit.Handler, change ...func(*httpkit.Options)) *world {
+	tb.Helper()
 	words, err := catalog.Load(embedded.FS, catalog.Options{Demo: true})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w := &world{useCases: &useCases{}}
 	o := httpkit.Options{
@@ -122,7 +122,7 @@ func newWorld(t *testing.T, op httpkit.Handler, change ...func(*httpkit.Options)
 		c(&o)
 	}
 	if w.kit, err = httpkit.New(o); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	router := w.kit.Router()
 	w.mount(router, op)
