@@ -79,8 +79,8 @@ func (m *MemStore) TakeJobs() []harness.Job {
 	return jobs
 }
 
-// Streams gives every chain there is.
-func (m *MemStore) Streams() map[anuencia.StreamID][]anuencia.SealedEvent {
+// Chains gives every chain there is.
+func (m *MemStore) Chains() map[anuencia.StreamID][]anuencia.SealedEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.s.events)

@@ -165,7 +165,7 @@ func (m *machine) Crash(t *rapid.T) {
 
 // Check holds after every action.
 func (m *machine) Check(t *rapid.T) {
-	for id, chain := range m.w.store.Streams() {
+	for id, chain := range m.w.store.Chains() {
 		if err := audit.VerifyStream(id, chain, nil, nil); err != nil {
 			t.Fatalf("chain: %v", err)
 		}

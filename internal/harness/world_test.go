@@ -19,7 +19,7 @@ import (
 // policy that denies when told to.
 type world struct {
 	svc    *harness.Service
-	store  *anuenciatest.MemStore
+	store  faultyStore
 	clock  *anuenciatest.Clock
 	dir    *anuenciatest.Directory
 	runner *anuenciatest.LedgerRunner
@@ -40,10 +40,26 @@ func person(id string, roles ...string) anuencia.Person {
 	return anuencia.Person{ID: anuencia.PersonID(uuid.New()), InstitutionID: id, DisplayName: id, Roles: roles, Institutional: true}
 }
 
+// faultyStore is a store that fails when told to, and whose queue the test
+// holds.
+type faultyStore interface {
+	harness.Store
+	FailBefore(n int)
+	FailAfter(n int)
+	TakeJobs() []harness.Job
+	Chains() map[anuencia.StreamID][]anuencia.SealedEvent
+	AllExecutions() []anuencia.Execution
+}
+
 func newWorld(t fataler) *world {
 	t.Helper()
+	return newWorldOn(t, anuenciatest.NewMemStore())
+}
+
+func newWorldOn(t fataler, store faultyStore) *world {
+	t.Helper()
 	w := &world{
-		store: anuenciatest.NewMemStore(), clock: anuenciatest.NewClock(), runner: anuenciatest.NewLedgerRunner(),
+		store: store, clock: anuenciatest.NewClock(), runner: anuenciatest.NewLedgerRunner(),
 		dir: &anuenciatest.Directory{People: map[string]anuencia.Person{
 			"clerk": person("clerk", "staff"), "student": person("student", "student"),
 			"head": person("head", "head"), "finance": person("finance", "finance"), "both": person("both", "head", "finance", "staff"),
