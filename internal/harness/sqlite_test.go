@@ -124,7 +124,7 @@ func TestLifecycleOnSQLite(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(parent, "db")
+		dir, err := os.MkdirTemp(parent, "db") //nolint:usetesting // one for each generated run, below t.TempDir
 		if err != nil {
 			rt.Fatalf("folder: %v", err)
 		}
