@@ -59,13 +59,13 @@ func (q *Query) Text(name string) string {
 	return values[0]
 }
 
-// Enum reads a parameter that must be valid when it is there.
+// Enum reads a parameter that must be valid, or one of also, when it is there.
 func Enum[T interface {
 	~string
 	Valid() bool
-}](q *Query, name string) T {
+}](q *Query, name string, also ...T) T {
 	v := T(q.Text(name))
-	if v != "" && !v.Valid() {
+	if v != "" && !v.Valid() && !slices.Contains(also, v) {
 		q.refuse(name, "oneof")
 	}
 	return v

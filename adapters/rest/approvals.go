@@ -111,7 +111,7 @@ func (s *surface) approvalOf(c *httpkit.Call) func(harness.ApprovalView) approva
 				PersonID: e.Actor.ID.String(), DisplayName: shown(e.Actor.DisplayName), Roles: nonNil(e.Actor.Roles), Units: nonNil(e.Actor.Units),
 			},
 			OnBehalfOf: optionalID(a.OnBehalfOf), Channel: string(e.Channel), SubjectPerson: optional(e.SubjectRef),
-			Agent: e.Step.Agent, Tool: e.Step.Tool, Subject: orNull(json.RawMessage(a.Subject)),
+			Subject:     orNull(json.RawMessage(a.Subject)),
 			SubjectHash: a.SubjectHash, SubjectHashShort: a.SubjectHash[:min(shortHash, len(a.SubjectHash))],
 			Stages: stagesOf(a), ReasonRequired: a.Requirement.ReasonRequired, Channels: texts(a.Requirement.Channels),
 			Missing: v.Missing, Decisions: decisionsOf(a, shown), HiddenCharacters: []hiddenRow{}, Warnings: []warningRow{},
@@ -120,7 +120,8 @@ func (s *surface) approvalOf(c *httpkit.Call) func(harness.ApprovalView) approva
 		for _, rule := range a.Reasons {
 			row.Reasons = append(row.Reasons, reasonRow{Rule: rule, Text: words.Text(lang, "rule."+rule)})
 		}
-		row.Arguments, row.Before = subjectParts(a.Subject)
+		parts := subjectOf(a.Subject)
+		row.Agent, row.Tool, row.Arguments, row.Before = parts.Agent, parts.Tool, orNull(parts.Arguments), orNull(parts.Before)
 		row.Display.Arguments = row.show("/arguments", row.Arguments)
 		row.Display.Before = row.show("/before", row.Before)
 		if len(row.HiddenCharacters) > 0 {
@@ -173,16 +174,21 @@ func decisionsOf(a anuencia.Approval, text func(string) string) []decisionRow {
 	return out
 }
 
-// subjectParts takes arguments and before out of the very text that was hashed.
-func subjectParts(subject string) (arguments, before json.RawMessage) {
-	var parts struct {
-		Arguments json.RawMessage `json:"arguments"`
-		Before    json.RawMessage `json:"before"`
+// subject is what an approver is shown of the very text that was hashed: the
+// execution may have gone on since.
+type subject struct {
+	Agent     string          `json:"agent"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Before    json.RawMessage `json:"before"`
+}
+
+func subjectOf(text string) subject {
+	var parts subject
+	if err := json.Unmarshal([]byte(text), &parts); err != nil {
+		return subject{} // it is our own RFC 8785 text; shown empty rather than not at all
 	}
-	if err := json.Unmarshal([]byte(subject), &parts); err != nil {
-		return orNull(nil), orNull(nil)
-	}
-	return orNull(parts.Arguments), orNull(parts.Before)
+	return parts
 }
 
 func (s *surface) approvals(c *httpkit.Call) error {

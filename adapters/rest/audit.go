@@ -59,7 +59,7 @@ func (s *surface) auditEvents(c *httpkit.Call) error {
 	f := harness.AuditFilter{
 		Page: q.Page(), Type: httpkit.Enum[anuencia.EventType](q, "event_type"), ExecutionID: httpkit.ID[anuencia.ExecutionID](q, "execution_id"),
 		Actor: httpkit.ID[anuencia.PersonID](q, "actor"), Principal: httpkit.ID[anuencia.PrincipalID](q, "principal"),
-		Channel: httpkit.Enum[anuencia.Channel](q, "channel"), Subject: q.Text("subject"), Code: httpkit.Enum[anuencia.Code](q, "code"),
+		Channel: httpkit.Enum(q, "channel", anuencia.ChannelCLI), Subject: q.Text("subject"), Code: httpkit.Enum[anuencia.Code](q, "code"),
 		From: q.Time("from"), To: q.Time("to"),
 	}
 	if err := q.Err(); err != nil {

@@ -146,15 +146,46 @@ func (s *surface) events(c *httpkit.Call) error {
 	if err != nil {
 		return err
 	}
-	events, err := s.o.Service.Events(c.Context(), c.Request, v)
-	if err != nil {
-		return err
-	}
 	row := safeEventOf
 	if c.Request.Principal.Has(anuencia.ScopeAudit) {
 		row = eventOf
 	}
+	if c.WantsStream() {
+		return s.follow(c, v, row)
+	}
+	events, err := s.o.Service.Events(c.Context(), c.Request, v)
+	if err != nil {
+		return err
+	}
 	return c.JSON(http.StatusOK, listOf(events, "", row))
+}
+
+// keepAlive is the longest silence of a stream.
+const keepAlive = 15 * time.Second
+
+// follow sends the events live, from after Last-Event-ID, until the execution
+// has ended.
+func (s *surface) follow(c *httpkit.Call, v anuencia.ExecutionID, row func(anuencia.SealedEvent) eventRow) error {
+	after, err := c.LastEventID()
+	if err != nil {
+		return err
+	}
+	stream := c.Stream()
+	err = s.o.Service.Follow(c.Context(), c.Request, v, after, keepAlive, func(events []anuencia.SealedEvent) error {
+		if len(events) == 0 {
+			return stream.Comment()
+		}
+		for _, e := range events {
+			if err := stream.Event(e.Seq, string(e.Type), row(e)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if stream.Started() {
+		return nil // the reader left, or reads again from the last id it has
+	}
+	return err
 }
 
 // artifactRow is a file of an execution.

@@ -160,6 +160,14 @@ func (f *fake) List(_ context.Context, _ harness.Request, l harness.ExecutionFil
 	return []anuencia.Execution{completed(), failed(anuencia.NewFault(anuencia.CodeTimeout, anuencia.ReasonTool))}, id[anuencia.ExecutionID](1).String(), f.err
 }
 
+func (f *fake) Follow(ctx context.Context, r harness.Request, id anuencia.ExecutionID, after int64, _ time.Duration, emit func([]anuencia.SealedEvent) error) error {
+	events, err := f.Events(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	return emit(events[min(int(after), len(events)):])
+}
+
 func (f *fake) Events(context.Context, harness.Request, anuencia.ExecutionID) ([]anuencia.SealedEvent, error) {
 	return []anuencia.SealedEvent{sealed()}, f.err
 }

@@ -22,6 +22,8 @@ type Service interface {
 	Cancel(ctx context.Context, r harness.Request, id anuencia.ExecutionID) (harness.Answer, error)
 	List(ctx context.Context, r harness.Request, f harness.ExecutionFilter) ([]anuencia.Execution, string, error)
 	Events(ctx context.Context, r harness.Request, id anuencia.ExecutionID) ([]anuencia.SealedEvent, error)
+	Follow(ctx context.Context, r harness.Request, id anuencia.ExecutionID, after int64, quiet time.Duration,
+		emit func([]anuencia.SealedEvent) error) error
 	Artifacts(ctx context.Context, r harness.Request, id anuencia.ExecutionID) ([]anuencia.Artifact, error)
 	Artifact(ctx context.Context, r harness.Request, id anuencia.ExecutionID, filename string) (anuencia.Artifact, error)
 	Decide(ctx context.Context, r harness.Request, cmd harness.DecideCommand) (harness.Answer, error)

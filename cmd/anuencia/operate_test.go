@@ -400,3 +400,37 @@ func (s *server) onInstitution(f func(db *sql.DB)) {
 	}()
 	f(db)
 }
+
+// TestLiveEventsFromAnotherReplica follows an execution at one process while it
+// is decided at another, and goes on after Last-Event-ID.
+func TestLiveEventsFromAnotherReplica(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	one := start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+url)
+	two := start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+url) // its demo tokens are new ones of the same people
+	r := one.want(one.submit("clerk", "nota.modificar", nota), 202)
+	path := "/api/v1/executions/" + r.str("execution_id") + "/events"
+	live := make(chan reply, 1)
+	go func() {
+		got, err := two.try("clerk", http.MethodGet, path, "", header{"Accept", "text/event-stream"}, header{"Last-Event-ID", "3"})
+		if err != nil {
+			t.Error(err)
+		}
+		live <- got
+	}()
+	one.want(one.decide("approver", "aprobar", r.str("approval_id"), "sí"), 200, "status", "completed")
+	got := <-live
+	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("status %d, headers %v", got.status, got.header)
+	}
+	all := one.want(one.call("clerk", http.MethodGet, path, ""), 200)
+	items, ok := all.at("items").([]any)
+	if !ok || strings.Count(got.raw, "\ndata: {") != len(items)-3 || !strings.Contains(got.raw, "id: 4\n") || strings.Contains(got.raw, "id: 3\n") {
+		t.Fatalf("stream of %d events: %s", len(items), got.raw)
+	}
+	if !strings.Contains(got.raw, "event: execution.completed\n") || strings.Contains(got.raw, `"payload":`) {
+		t.Fatalf("the end is missing, or more than the actor may see: %s", got.raw)
+	}
+	two.standardError(two.call("requester", http.MethodGet, path, "", header{"Accept", "text/event-stream"}), "not theirs", 404, "VALIDATION_FAILED")
+	two.standardError(two.call("clerk", http.MethodGet, path, "", header{"Accept", "text/event-stream"}, header{"Last-Event-ID", "x"}), "bad id", 422, "VALIDATION_FAILED")
+}
