@@ -231,6 +231,20 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const holds = "/api/v1/admin/holds"
+	w.send(t, "admin", http.MethodPost, holds, `{"intent":"beca.asignar","reason":"raro"}`).want(t, 201, `"intent":"beca.asignar"`, `"lifted_at":null`)
+	w.send(t, "admin", http.MethodPost, holds, `{"all":true,"reason":"raro"}`).want(t, 201, `"intent":null`)
+	w.send(t, "admin", http.MethodGet, holds, "").want(t, 200, `"items":[{"hold_id":`)
+	w.send(t, "admin", http.MethodPost, holds+"/019a0000-0000-7000-8000-000000000008/lift", `{"reason":"revisado"}`).want(t, 200, `"lift_reason":"revisado"`)
+	w.send(t, "admin", http.MethodPost, holds+"/x/lift", `{"reason":"revisado"}`).want(t, 404)
+	for _, bad := range []string{`{}`, `{"reason":"r"}`, `{"all":true,"intent":"x","reason":"r"}`, `{"all":true}`, `{"all":1,"reason":"r"}`} {
+		w.send(t, "admin", http.MethodPost, holds, bad).want(t, 422)
+	}
+}
+
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

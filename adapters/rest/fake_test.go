@@ -237,6 +237,18 @@ func (f *fake) Tokens(context.Context, harness.Request, harness.Page) ([]anuenci
 	return []anuencia.Token{storedToken()}, "", f.err
 }
 
+func (f *fake) PlaceHold(_ context.Context, _ harness.Request, intent, reason string) (anuencia.Hold, error) {
+	return anuencia.Hold{ID: anuencia.HoldID(uuid.MustParse("01a22f7f-91a7-7b2e-b4d0-b8b8ac1829c3")), Intent: intent, Reason: reason, PlacedAt: time.Unix(0, 0).UTC()}, f.err
+}
+
+func (f *fake) LiftHold(_ context.Context, _ harness.Request, id anuencia.HoldID, reason string) (anuencia.Hold, error) {
+	return anuencia.Hold{ID: id, Intent: "beca.asignar", LiftReason: reason, PlacedAt: time.Unix(0, 0).UTC(), LiftedAt: time.Unix(1, 0).UTC()}, f.err
+}
+
+func (f *fake) Holds(context.Context, harness.Request) ([]anuencia.Hold, error) {
+	return []anuencia.Hold{{PlacedAt: time.Unix(0, 0).UTC()}}, f.err
+}
+
 func (f *fake) RevokeToken(context.Context, harness.Request, anuencia.TokenID) error { return f.err }
 
 func (f *fake) Ready(context.Context) map[string]error {

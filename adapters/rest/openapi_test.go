@@ -65,6 +65,10 @@ func TestEveryFaultOfEveryRoute(t *testing.T) {
 			payload = body
 		case strings.HasSuffix(r.Path, "/approve"), strings.HasSuffix(r.Path, "/reject"):
 			payload = `{}`
+		case strings.HasSuffix(r.Path, "/holds") && r.Method == http.MethodPost:
+			payload = `{"all":true,"reason":"r"}`
+		case strings.HasSuffix(r.Path, "/lift"):
+			payload = `{"reason":"r"}`
 		case strings.HasSuffix(r.Path, "/tokens") && r.Method == http.MethodPost:
 			payload = `{"name":"a","scopes":["submit"],"channels":["api"]}`
 		}

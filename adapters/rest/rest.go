@@ -35,6 +35,9 @@ type Service interface {
 	Intents(ctx context.Context, r harness.Request) ([]anuencia.Intent, error)
 	CreateToken(ctx context.Context, r harness.Request, n harness.NewToken) (string, anuencia.Token, error)
 	Tokens(ctx context.Context, r harness.Request, p harness.Page) ([]anuencia.Token, string, error)
+	PlaceHold(ctx context.Context, r harness.Request, intent, reason string) (anuencia.Hold, error)
+	LiftHold(ctx context.Context, r harness.Request, id anuencia.HoldID, reason string) (anuencia.Hold, error)
+	Holds(ctx context.Context, r harness.Request) ([]anuencia.Hold, error)
 	RevokeToken(ctx context.Context, r harness.Request, id anuencia.TokenID) error
 	Ready(ctx context.Context) map[string]error
 }
@@ -90,6 +93,9 @@ func Mount(r gin.IRouter, o Options) error {
 	api.POST("/admin/tokens", authed(s.createToken))
 	api.GET("/admin/tokens", authed(s.tokens))
 	api.DELETE("/admin/tokens/:id", authed(s.revokeToken))
+	api.POST("/admin/holds", authed(s.placeHold))
+	api.GET("/admin/holds", authed(s.holds))
+	api.POST("/admin/holds/:id/lift", authed(s.liftHold))
 
 	r.GET("/metrics", authed(s.metrics))
 	for path, h := range map[string]httpkit.Handler{

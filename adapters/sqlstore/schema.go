@@ -129,7 +129,7 @@ func (s *Store) grant(ctx context.Context, role string) error {
 	tables := []struct{ rights, names string }{
 		{"select", "schema_info"},
 		{"select, insert", "audit_events, approval_decisions, approval_roles, principals, people, artifacts"},
-		{"select, insert, update", "executions, approvals, tokens"},
+		{"select, insert, update", "executions, approvals, tokens, holds"},
 		{"select, insert, delete", "idempotency_keys"},
 	}
 	all := []string{"grant usage on schema " + pgx.Identifier{schema}.Sanitize() + " to " + to}

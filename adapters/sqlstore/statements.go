@@ -26,7 +26,7 @@ type statements struct {
 type texts struct {
 	createExecution, setExecution, createEvent, createEvents string
 	createApproval, setApproval, createRole, createDecision  string
-	createArtifact, bindKey, putToken                        string
+	createArtifact, bindKey, putToken, putHold               string
 }
 
 type prepared struct {
@@ -87,6 +87,9 @@ func (s *Store) buildTexts() texts {
 			"exists (select 1 from approval_decisions where id = "+s.cast(1, "uuid")+")"),
 		createArtifact: s.insert("artifacts", artifact),
 		bindKey:        s.insert("idempotency_keys", key),
+		putHold: s.insert("holds", holdColumns()) +
+			" on conflict (id) do update set lifted_by = excluded.lifted_by, lifted_by_name = excluded.lifted_by_name," +
+			" lift_reason = excluded.lift_reason, lifted_at = excluded.lifted_at where holds.lifted_at is null",
 		putToken: s.insert("tokens", token) +
 			" on conflict (id) do update set revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at)",
 	}

@@ -197,6 +197,13 @@ func (u *unit) PutToken(_ context.Context, t anuencia.Token, first anuencia.Audi
 	return nil
 }
 
+// PutHold implements harness.Tx.
+func (u *unit) PutHold(_ context.Context, h anuencia.Hold, first anuencia.AuditEvent) error {
+	u.ops = append(u.ops, &holdOp{h: h})
+	u.sys = append(u.sys, first)
+	return nil
+}
+
 // Record implements harness.Tx. Events that name no stream get that of the
 // first event's id, so that a retry makes the same chain.
 func (u *unit) Record(_ context.Context, first anuencia.AuditEvent, more ...anuencia.AuditEvent) error {

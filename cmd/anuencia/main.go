@@ -46,7 +46,7 @@ func rootCommand() *cobra.Command {
 			"It decides by policy, waits for a person where the risk is high, runs exactly what was approved, and keeps evidence.",
 		SilenceUsage: true, SilenceErrors: true, Version: version,
 	}
-	root.AddCommand(serveCommand(), migrateCommand(), configCommand(), policyCommand(), auditCommand(), tokenCommand())
+	root.AddCommand(serveCommand(), migrateCommand(), configCommand(), policyCommand(), auditCommand(), tokenCommand(), holdCommand())
 	return root
 }
 

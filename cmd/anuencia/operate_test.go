@@ -434,3 +434,23 @@ func TestLiveEventsFromAnotherReplica(t *testing.T) {
 	two.standardError(two.call("requester", http.MethodGet, path, "", header{"Accept", "text/event-stream"}), "not theirs", 404, "VALIDATION_FAILED")
 	two.standardError(two.call("clerk", http.MethodGet, path, "", header{"Accept", "text/event-stream"}, header{"Last-Event-ID", "x"}), "bad id", 422, "VALIDATION_FAILED")
 }
+
+// TestTheBrakeHoldsOnAllReplicas: placed at one, it stops the other at once; the
+// one who placed it does not take it off.
+func TestTheBrakeHoldsOnAllReplicas(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	one := start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+url)
+	two := start(t, t.TempDir(), "ANUENCIA_DATABASE_URL="+url)
+	h := one.want(one.call("admin", http.MethodPost, "/api/v1/admin/holds", `{"intent":"nota.modificar","reason":"actas en revisión"}`), 201)
+	two.want(two.submit("clerk", "nota.modificar", nota), 403, "error.code", "POLICY_DENIED", "error.details.policy_id", "hold")
+	two.want(two.submit("clerk", "consulta.matricula", `{"estudiante_id":"2023-114"}`), 200)
+	lift := "/api/v1/admin/holds/" + h.str("hold_id") + "/lift"
+	two.want(two.call("admin", http.MethodPost, lift, `{"reason":"listo"}`), 403, "error.details.policy_id", "approval.four_eyes")
+	two.want(two.call("approver", http.MethodPost, lift, `{"reason":"listo"}`), 403, "error.details.policy_id", "scope")
+	if out, err := two.run("hold", "lift", "--data", two.dir, "--as", "api:approver2", "--reason", "listo", h.str("hold_id")); err != nil {
+		t.Fatalf("lift: %v %s", err, out)
+	}
+	one.want(one.submit("clerk", "nota.modificar", nota), 202)
+	one.verify()
+}

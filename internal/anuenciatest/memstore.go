@@ -29,13 +29,14 @@ type memState struct {
 	keys       map[string]harness.IdempotencyKey
 	artifacts  map[anuencia.ExecutionID][]anuencia.Artifact
 	tokens     map[anuencia.TokenID]anuencia.Token
+	holds      map[anuencia.HoldID]anuencia.Hold
 	jobs       []harness.Job
 }
 
 func (m memState) clone() memState {
 	m.executions, m.approvals, m.events = maps.Clone(m.executions), maps.Clone(m.approvals), maps.Clone(m.events)
 	m.keys, m.artifacts, m.tokens = maps.Clone(m.keys), maps.Clone(m.artifacts), maps.Clone(m.tokens)
-	m.jobs = slices.Clone(m.jobs)
+	m.jobs, m.holds = slices.Clone(m.jobs), maps.Clone(m.holds)
 	return m
 }
 
@@ -56,7 +57,7 @@ func NewMemStore() *MemStore {
 		s: memState{
 			executions: map[anuencia.ExecutionID]anuencia.Execution{}, approvals: map[anuencia.ApprovalID]anuencia.Approval{},
 			events: map[anuencia.StreamID][]anuencia.SealedEvent{}, keys: map[string]harness.IdempotencyKey{},
-			artifacts: map[anuencia.ExecutionID][]anuencia.Artifact{}, tokens: map[anuencia.TokenID]anuencia.Token{},
+			artifacts: map[anuencia.ExecutionID][]anuencia.Artifact{}, tokens: map[anuencia.TokenID]anuencia.Token{}, holds: map[anuencia.HoldID]anuencia.Hold{},
 		},
 		system:     anuencia.StreamID(uuid.New()),
 		principals: map[string]anuencia.PrincipalID{}, people: map[string]anuencia.PersonID{},
@@ -208,6 +209,11 @@ func (t *memTx) Key(_ context.Context, p anuencia.PrincipalID, key string) (harn
 
 func (t *memTx) PutToken(ctx context.Context, tok anuencia.Token, first anuencia.AuditEvent) error {
 	t.s.tokens[tok.ID] = tok
+	return t.RecordSystem(ctx, first)
+}
+
+func (t *memTx) PutHold(ctx context.Context, h anuencia.Hold, first anuencia.AuditEvent) error {
+	t.s.holds[h.ID] = h
 	return t.RecordSystem(ctx, first)
 }
 
@@ -425,6 +431,26 @@ func (m *MemStore) Token(_ context.Context, id anuencia.TokenID) (anuencia.Token
 func (m *MemStore) Tokens(_ context.Context, p harness.Page) ([]anuencia.Token, error) {
 	out := slices.Collect(maps.Values(m.read().tokens))
 	return out[:min(len(out), p.Limit)], nil
+}
+
+// ActiveHolds implements harness.HoldStore.
+func (m *MemStore) ActiveHolds(context.Context) ([]anuencia.Hold, error) {
+	out := []anuencia.Hold{}
+	for _, h := range m.read().holds {
+		if h.Active() {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// Hold implements harness.HoldStore.
+func (m *MemStore) Hold(_ context.Context, id anuencia.HoldID) (anuencia.Hold, error) {
+	h, ok := m.read().holds[id]
+	if !ok {
+		return h, anuencia.NotFound()
+	}
+	return h, nil
 }
 
 // EnsurePrincipal implements harness.TokenStore.

@@ -43,6 +43,9 @@ type Tx interface {
 	Key(ctx context.Context, principal anuencia.PrincipalID, key string) (IdempotencyKey, bool, error)
 	// PutToken inserts t, or sets its RevokedAt. Its event goes to the process's own stream.
 	PutToken(ctx context.Context, t anuencia.Token, first anuencia.AuditEvent) error
+	// PutHold inserts h, or sets how it was lifted. Its event goes to the process's
+	// own stream.
+	PutHold(ctx context.Context, h anuencia.Hold, first anuencia.AuditEvent) error
 	// Record writes a chain of its own, from seq 1: all events share a fresh StreamID.
 	Record(ctx context.Context, first anuencia.AuditEvent, more ...anuencia.AuditEvent) error
 	// RecordSystem appends to the process's own stream; StreamID is set by the store.
@@ -127,6 +130,14 @@ type TokenStore interface {
 	EnsurePerson(ctx context.Context, institutionID string) (anuencia.PersonID, error)
 }
 
+// HoldStore reads the brakes.
+type HoldStore interface {
+	// ActiveHolds lists those in force, oldest first.
+	ActiveHolds(ctx context.Context) ([]anuencia.Hold, error)
+	// Hold gives one: VALIDATION_FAILED/not_found.
+	Hold(ctx context.Context, id anuencia.HoldID) (anuencia.Hold, error)
+}
+
 // Store is all of the above over one database.
 type Store interface {
 	Transactor
@@ -134,6 +145,7 @@ type Store interface {
 	ApprovalStore
 	AuditStore
 	TokenStore
+	HoldStore
 	// Ping says whether the database answers a write-capable connection.
 	Ping(ctx context.Context) error
 }

@@ -38,6 +38,9 @@ func (s *Service) restart(ctx context.Context, e anuencia.Execution) error {
 			return s.failOpen(ctx, e, f, nil)
 		}
 	}
+	if held, err := s.held(ctx, e.Intent); err != nil || held {
+		return errors.Join(err, errHeld)
+	}
 	c := s.o.Catalog()
 	fresh, d, f, err := s.reconsider(ctx, c, e)
 	if err != nil {

@@ -247,6 +247,15 @@ func (in *intake) judge(ctx context.Context) {
 		in.fail(fault)
 		return
 	}
+	held, err := s.held(ctx, def.Name)
+	if err != nil {
+		in.err = err
+		return
+	}
+	if held {
+		in.fail(anuencia.Denied(anuencia.PolicyHold))
+		return
+	}
 	in.mask = d.Mask
 	in.e.Outcome.Warnings = d.Warnings
 	in.plan(ctx, def, d)

@@ -33,6 +33,20 @@ create table tokens (
 );
 create index tokens_principal on tokens (principal_id);
 
+create table holds (
+    id             uuid not null primary key,
+    intent         text not null,
+    reason         text not null,
+    placed_by      uuid not null,
+    placed_by_name text not null,
+    placed_at      timestamptz not null,
+    lifted_by      uuid,
+    lifted_by_name text not null,
+    lift_reason    text not null,
+    lifted_at      timestamptz
+);
+create index holds_active on holds (placed_at) where lifted_at is null;
+
 create table executions (
     id              uuid primary key,
     short_code      text not null unique,

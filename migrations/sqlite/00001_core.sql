@@ -35,6 +35,20 @@ create table tokens (
 ) strict;
 create index tokens_principal on tokens (principal_id);
 
+create table holds (
+    id             text not null primary key,
+    intent         text not null,
+    reason         text not null,
+    placed_by      text not null,
+    placed_by_name text not null,
+    placed_at      integer not null,
+    lifted_by      text,
+    lifted_by_name text not null,
+    lift_reason    text not null,
+    lifted_at      integer
+) strict;
+create index holds_active on holds (placed_at) where lifted_at is null;
+
 create table executions (
     id              text not null primary key,
     short_code      text not null unique,

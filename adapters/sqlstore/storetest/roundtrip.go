@@ -70,7 +70,7 @@ func approvalRoundTrip(t *testing.T, open Opener) {
 	}
 	decided := Event(e, anuencia.EventApprovalDecided)
 	d := anuencia.ApprovalDecision{
-		ID: decided.ID, Approver: newID[anuencia.PersonID](), ApproverName: "Ana", Roles: []string{"decano"},
+		ID: decided.ID, Approver: newID[anuencia.PersonID](), ApproverName: "Ana", Handle: anuencia.Handle{Channel: anuencia.ChannelAPI, ExternalID: "approver"}, Roles: []string{"decano"},
 		Verdict: anuencia.Approve, Reason: "conforme", SubjectHash: a.SubjectHash, Channel: anuencia.ChannelAPI,
 		PrincipalID: newID[anuencia.PrincipalID](), At: Instant.Add(time.Minute),
 	}

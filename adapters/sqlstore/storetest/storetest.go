@@ -30,6 +30,7 @@ func Run(t *testing.T, open Opener) {
 		"approval round trip":           approvalRoundTrip,
 		"artifact round trip":           artifactRoundTrip,
 		"token round trip":              tokenRoundTrip,
+		"holds":                         holds,
 		"not found":                     notFound,
 		"a refusal commits":             refusalCommits,
 		"a failure keeps nothing":       failureKeepsNothing,
@@ -114,8 +115,13 @@ func Execution() anuencia.Execution {
 			},
 			Handle: anuencia.Handle{Channel: anuencia.ChannelAPI, ExternalID: "rosa@example.edu"},
 		},
-		PrincipalID: newID[anuencia.PrincipalID](), OnBehalfOf: newID[anuencia.PersonID](), SubjectRef: "S-77",
-		Risk: anuencia.RiskHigh, PolicyID: "beca.tope", PolicyRevision: "abc", Reasons: []string{"monto"},
+		PrincipalID: newID[anuencia.PrincipalID](), OnBehalfOf: newID[anuencia.PersonID](), Behalf: anuencia.Handle{Channel: anuencia.ChannelAPI, ExternalID: "clerk"},
+		Principal: anuencia.Principal{
+			ID: newID[anuencia.PrincipalID](), Name: "clerk", TokenID: newID[anuencia.TokenID](), Person: anuencia.Handle{Channel: anuencia.ChannelAPI, ExternalID: "clerk"},
+			Scopes: []anuencia.Scope{anuencia.ScopeSubmit}, Channels: []anuencia.Channel{anuencia.ChannelAPI}, ActFor: []string{"alumno"}, ExpiresAt: Instant.Add(time.Hour),
+		},
+		SubjectRef: "S-77",
+		Risk:       anuencia.RiskHigh, PolicyID: "beca.tope", PolicyRevision: "abc", Reasons: []string{"monto"},
 		ApprovalID: anuencia.ApprovalID{}, AuditRef: newID[anuencia.EventID](), TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Timeout: 30*time.Second + time.Nanosecond,
 		Step: anuencia.Step{
