@@ -173,6 +173,8 @@ func TestRefusals(t *testing.T) {
 		"no handles":         {strings.Replace(one, `{api: ana, telegram: "77"}`, "{}", 1), "has no handles"},
 		"channel":            {strings.Replace(one, "api: ana", "fax: ana", 1), `unknown channel "fax"`},
 		"the host's channel": {strings.Replace(one, "api: ana", "cli: ana", 1), `unknown channel "cli"`},
+		"cut short":          {"", "nobody is in the file"},
+		"nobody":             {"people: []\n", "nobody is in the file"},
 		"empty handle":       {strings.Replace(one, "api: ana", "api: ''", 1), "the handle on api is missing"},
 		"blank in handle":    {strings.Replace(one, "api: ana", "api: 'ana '", 1), "the handle on api is missing or not plain"},
 		"control in handle":  {strings.Replace(one, "api: ana", `api: "a\u0000"`, 1), "the handle on api is missing or not plain"},

@@ -95,11 +95,21 @@ func TestReloadKeepsTheLastGoodOne(t *testing.T) {
 	eventually(t, "the good catalog is in force", func() bool {
 		return strings.Contains(s.call("requester", http.MethodGet, "/api/v1/catalog/intents", "").raw, "Otro título")
 	})
-	r := s.call("auditor", http.MethodGet, "/api/v1/audit/events?event_type=catalog.activated", "")
-	items, ok := r.at("items").([]any)
-	if s.want(r, 200); !ok || len(items) < 2 {
-		t.Fatalf("activations are not on record: %s", r.raw)
+
+	people := filepath.Join(catalogDir, "people.yaml")
+	roster, err := os.ReadFile(people)
+	if err != nil {
+		t.Fatal(err)
 	}
+	write(people, "")
+	eventually(t, "the empty directory is refused", func() bool { return refused("the new directory was refused") })
+	s.want(ask(), 200)
+	write(people, strings.Replace(string(roster), "Lucía Quispe Rojas", "Otra Persona", 1))
+	activations := func() int {
+		r := s.want(s.call("auditor", http.MethodGet, "/api/v1/audit/events?event_type=catalog.activated", ""), 200)
+		return strings.Count(r.raw, `"part":"directory"`)*10 + strings.Count(r.raw, `"part":"catalog"`)
+	}
+	eventually(t, "catalog and directory, at the start and once each, are on record", func() bool { return activations() == 22 })
 }
 
 // TestStopLetsRequestsEnd: SIGTERM under load; whoever got an answer got a whole

@@ -287,11 +287,16 @@ func TestLookTellsTheTruth(t *testing.T) {
 		"a ledger decides, idempotent or not": {
 			tool: keeps(true, nil), exec: func(e *anuencia.Execution) { e.Step.Idempotent = true }, happened: true,
 		},
-		"no effect":           {tool: never, exec: func(e *anuencia.Execution) { e.Step.Effect = false }},
-		"no effect, no tool":  {tool: never, exec: func(e *anuencia.Execution) { e.Step.Effect = false }, change: func(s *shelf) { s.tool.Name = "otra" }},
-		"idempotent":          {tool: never, exec: func(e *anuencia.Execution) { e.Step.Idempotent = true }},
-		"neither":             {tool: never, err: harness.ErrUnknownOutcome},
-		"a tool that is gone": {tool: never, change: func(s *shelf) { s.tool.Name = "otra" }, err: harness.ErrUnknownOutcome},
+		"no effect":                          {tool: never, exec: func(e *anuencia.Execution) { e.Step.Effect = false }},
+		"no effect, no tool":                 {tool: never, exec: func(e *anuencia.Execution) { e.Step.Effect = false }, change: func(s *shelf) { s.tool.Name = "otra" }},
+		"idempotent":                         {tool: never, exec: func(e *anuencia.Execution) { e.Step.Idempotent = true }},
+		"neither":                            {tool: never, err: harness.ErrUnknownOutcome},
+		"a tool that is gone":                {tool: never, change: func(s *shelf) { s.tool.Name = "otra" }, err: harness.ErrUnknownOutcome},
+		"changed, and its ledger has it not": {tool: keeps(false, nil), change: func(s *shelf) { s.tool.Digest = "other" }, err: harness.ErrUnknownOutcome},
+		"changed, but its ledger has it":     {tool: keeps(true, nil), change: func(s *shelf) { s.tool.Digest = "other" }, happened: true},
+		"changed, and keeps no ledger": {
+			tool: never, exec: func(e *anuencia.Execution) { e.Step.Idempotent = true }, change: func(s *shelf) { s.tool.Digest = "other" }, err: harness.ErrUnknownOutcome,
+		},
 		"a kind that is gone": {tool: never, change: func(s *shelf) { s.tool.Kind = "otra" }, err: harness.ErrUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {

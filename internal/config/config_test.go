@@ -77,6 +77,38 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// TestNothingIsSilentlyIgnored: a value that cannot be one would leave the server
+// on another database than was meant.
+func TestNothingIsSilentlyIgnored(t *testing.T) {
+	t.Parallel()
+	empty := write(t, "empty", "\n")
+	for name, c := range map[string]struct {
+		file string
+		env  []string
+		want string
+	}{
+		"a mapping":         {file: write(t, "a.yaml", "database_url: {url: postgres://x/y}\n"), want: "database_url: a value is expected"},
+		"an empty file":     {env: []string{"ANUENCIA_DATABASE_URL_FILE=" + empty}, want: "the file is empty"},
+		"a broken source":   {env: []string{"ANUENCIA_SOURCE_RRHH_URL=garbage:%%"}, want: "source_rrhh_url"},
+		"a foreign source":  {env: []string{"ANUENCIA_SOURCE_RRHH_URL=mysql://h/d"}, want: "source_rrhh_url"},
+		"a source of blank": {env: []string{"ANUENCIA_SOURCE_RRHH_URL="}, want: "source_rrhh_url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := config.Load(c.file, c.env, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("err = %v", err)
+			}
+		})
+	}
+	c, err := config.Load("", nil, map[string]string{"demo": "true", "tls_cert": empty, "tls_key": empty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckServe(); err == nil || !strings.Contains(err.Error(), "tls_cert") {
+		t.Fatalf("an unreadable certificate: %v", err)
+	}
+}
+
 func TestAServerNeedsACatalog(t *testing.T) {
 	t.Parallel()
 	for flag, ok := range map[string]bool{"demo": true, "migrate": false} {
